@@ -1,0 +1,1 @@
+"""The shop and its order events."""

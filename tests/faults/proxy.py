@@ -6,7 +6,7 @@
         …
         assert len(proxy.calls("DeleteMessageBatch", queue=queue_url)) == 2
 
-It runs in a thread of the test's process. Whatever host the queue URLs in the server's answers name,
+It runs in a thread of the test's process. Whatever host the queue URLs in the answers name,
 clients that are given `endpoint_url` keep calling the proxy.
 """
 

@@ -1,0 +1,216 @@
+"""The shop's tables. All money is whole rupiah; the currency is always IDR."""
+
+import uuid
+
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
+from django.core.validators import MinValueValidator, RegexValidator
+from django.db import models
+from django.db.models import F, Q
+from django.utils import timezone
+
+from orders.append_only import AppendOnlyModel
+from orders.status import OrderStatus
+
+SKU_PATTERN = r"\A[A-Z0-9][A-Z0-9-]{1,39}\Z"
+GUEST = "guest"
+
+
+class Product(models.Model):
+    """Something for sale, with its numbers on the shelf and its entry in the search.
+
+    `stock` is on hand, `reserved` is the part of it that unpaid orders hold. Only
+    `orders.stock` changes the two, together with a StockMovement.
+    """
+
+    sku = models.CharField(max_length=40, unique=True, validators=[RegexValidator(SKU_PATTERN)])
+    name = models.CharField(max_length=120)
+    description = models.TextField(blank=True)
+    price_rupiah = models.BigIntegerField(validators=[MinValueValidator(0)])
+    stock = models.IntegerField(default=0, editable=False)
+    reserved = models.IntegerField(default=0, editable=False)
+    is_active = models.BooleanField(default=True, help_text="shown in the search and for sale")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    # The search entry. It is rebuilt as a whole by `orders.search.refresh_search`.
+    search_vector = SearchVectorField(null=True, editable=False)
+    search_in_stock = models.BooleanField(default=False, editable=False)
+    search_refreshed_at = models.DateTimeField(null=True, editable=False)
+
+    class Meta:
+        ordering = ["name"]
+        indexes = [GinIndex(fields=["search_vector"], name="product_search")]
+        constraints = [
+            models.CheckConstraint(name="product_price_sign", condition=Q(price_rupiah__gte=0)),
+            models.CheckConstraint(name="product_stock_sign", condition=Q(stock__gte=0)),
+            models.CheckConstraint(name="product_reserved_sign", condition=Q(reserved__gte=0)),
+            models.CheckConstraint(
+                name="product_reserved_in_stock", condition=Q(reserved__lte=F("stock"))
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.sku} {self.name}"
+
+    @property
+    def available(self) -> int:
+        """How many can still be bought."""
+        return self.stock - self.reserved
+
+
+class Order(models.Model):
+    """What one buyer bought. Its status moves only as `orders.status.TRANSITIONS` says."""
+
+    class Language(models.TextChoices):
+        INDONESIAN = "id", "Bahasa Indonesia"
+        ENGLISH = "en", "English"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    number = models.CharField(max_length=32, unique=True)
+    email = models.EmailField(max_length=254)
+    user_id = models.CharField(max_length=128, default=GUEST)
+    payment_method = models.CharField(max_length=32)
+    language = models.CharField(
+        max_length=2, choices=Language, default=Language.INDONESIAN, help_text="of the emails"
+    )
+    status = models.CharField(max_length=16, choices=OrderStatus, default=OrderStatus.PENDING)
+    total_rupiah = models.BigIntegerField()
+    refunded_rupiah = models.BigIntegerField(default=0)
+    held_reason = models.TextField(blank=True, help_text="why a person must look at it")
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(auto_now=True)
+    paid_at = models.DateTimeField(null=True, blank=True)
+    shipped_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created_at"]
+        indexes = [
+            # The sweep's question; paid orders, nearly all of the table, are not in it.
+            models.Index(fields=["created_at"], name="order_unpaid", condition=Q(status="pending")),
+            models.Index(fields=["user_id", "-created_at"], name="order_user"),
+            models.Index(fields=["-created_at"], name="order_newest"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                name="order_status_known", condition=Q(status__in=OrderStatus.values)
+            ),
+            models.CheckConstraint(name="order_total_sign", condition=Q(total_rupiah__gte=0)),
+            models.CheckConstraint(
+                name="order_refunded_within_total",
+                condition=Q(refunded_rupiah__gte=0, refunded_rupiah__lte=F("total_rupiah")),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.number
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a person must look at the order before it is shipped."""
+        return bool(self.held_reason)
+
+
+class OrderLine(models.Model):
+    """One product of an order, with name and price as they were at checkout."""
+
+    order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="lines")
+    product = models.ForeignKey(Product, on_delete=models.PROTECT, related_name="+")
+    sku = models.CharField(max_length=40)
+    name = models.CharField(max_length=120)
+    quantity = models.PositiveIntegerField()
+    unit_price_rupiah = models.BigIntegerField()
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["order", "product"], name="order_line_product_once"),
+            models.CheckConstraint(name="order_line_quantity_sign", condition=Q(quantity__gt=0)),
+            models.CheckConstraint(
+                name="order_line_price_sign", condition=Q(unit_price_rupiah__gte=0)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.quantity} × {self.sku}"
+
+    @property
+    def amount_rupiah(self) -> int:
+        return self.quantity * self.unit_price_rupiah
+
+
+class StockMovement(AppendOnlyModel):
+    """One change of a product's numbers. A product's movements add up to its numbers."""
+
+    class Kind(models.TextChoices):
+        RECEIVE = "receive", "received"  # goods came in
+        RESERVE = "reserve", "reserved"  # checkout
+        RELEASE = "release", "released"  # the order was cancelled or expired unpaid
+        SELL = "sell", "sold"  # the reservation was paid
+        RETAKE = "retake", "taken again"  # paid after its reservation had been released
+        RETURN = "return", "returned"  # all money went back before shipping
+
+    event_id = models.CharField(max_length=128)
+    product = models.ForeignKey(Product, on_delete=models.PROTECT, related_name="movements")
+    order = models.ForeignKey(
+        Order, on_delete=models.PROTECT, related_name="movements", null=True, blank=True
+    )
+    kind = models.CharField(max_length=16, choices=Kind)
+    stock_delta = models.IntegerField()
+    reserved_delta = models.IntegerField()
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["event_id", "product"], name="stock_movement_event_once"
+            ),
+            models.CheckConstraint(
+                name="stock_movement_moves", condition=~Q(stock_delta=0, reserved_delta=0)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.stock_delta:+d}/{self.reserved_delta:+d}"
+
+
+class OrderTransition(AppendOnlyModel):
+    """What one event did to an order; also where it changed nothing, so it is not tried again."""
+
+    order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="transitions")
+    event_id = models.CharField(max_length=128)
+    from_status = models.CharField(max_length=16, choices=OrderStatus)
+    to_status = models.CharField(max_length=16, choices=OrderStatus)
+    reason = models.TextField(blank=True)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["order", "event_id"], name="order_transition_event_once"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.from_status} → {self.to_status}"
+
+
+class CheckoutRequest(models.Model):
+    """The answer that a buyer's Idempotency-Key got, so that a repeat gets the same one."""
+
+    scope = models.CharField(max_length=128, help_text="the buyer's id, or guest")
+    key = models.CharField(max_length=255)
+    body_hash = models.CharField(max_length=64, help_text="SHA-256 of what was asked for")
+    order = models.OneToOneField(Order, on_delete=models.PROTECT, related_name="checkout_request")
+    response = models.JSONField(default=dict)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["scope", "key"], name="checkout_request_key_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"checkout of {self.order_id}"

@@ -1,0 +1,76 @@
+"""The public API: the apps' routes under one OpenAPI document, errors as RFC 9457 problems."""
+
+from typing import Any
+
+import structlog
+from django.db import Error as DatabaseError
+from django.db import connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from ninja import NinjaAPI
+from ninja.errors import HttpError, ValidationError
+from orders.api import router as orders_router
+from payments.api import router as payments_router
+
+from orders.problems import Problem, problem_response
+
+log = structlog.get_logger(__name__)
+
+api = NinjaAPI(
+    title="Skincare order events",
+    version="1",
+    description="Checkout, orders and products of a skincare shop, and its gateways' webhooks.",
+    openapi_url="/openapi.json",
+    docs_url="/docs",
+    urls_namespace="v1",
+)
+api.add_router("", orders_router)
+api.add_router("", payments_router)
+
+
+@api.exception_handler(Problem)
+def problem(request: HttpRequest, error: Problem) -> HttpResponse:
+    return problem_response(request, error)
+
+
+@api.exception_handler(ValidationError)
+def invalid_request(request: HttpRequest, error: ValidationError) -> HttpResponse:
+    """Name each field that breaks a rule: `body.items.0.quantity` becomes `items[0].quantity`."""
+    return problem_response(
+        request,
+        Problem(
+            status=422,
+            type="invalid-request",
+            title="The request breaks the rules of its fields.",
+            errors=[{"field": _field(item["loc"]), "rule": item["msg"]} for item in error.errors],
+        ),
+    )
+
+
+@api.exception_handler(HttpError)
+def http_error(request: HttpRequest, error: HttpError) -> HttpResponse:
+    return problem_response(
+        request, Problem(status=error.status_code, type="about:blank", title=str(error))
+    )
+
+
+def _field(location: tuple[Any, ...]) -> str:
+    # django-ninja puts the source and the parameter's name before the field.
+    path = [part for part in location if part not in ("body", "query", "path", "header", "payload")]
+    name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return name.lstrip(".") or "body"
+
+
+def healthz(request: HttpRequest) -> JsonResponse:
+    """Say that the process lives; it asks nobody else."""
+    return JsonResponse({"status": "ok"})
+
+
+def readyz(request: HttpRequest) -> JsonResponse:
+    """Say whether requests can be served: the database answers. SQS is not part of it."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError as error:
+        log.warning("readyz_failed", error=type(error).__name__)
+        return JsonResponse({"status": "database unreachable"}, status=503)
+    return JsonResponse({"status": "ok"})

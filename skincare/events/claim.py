@@ -1,0 +1,176 @@
+"""The claim: which worker may process an event, until when, and how it ended.
+
+All writes to `ProcessedEvent` are here, and each is one statement. A claim's `fence` grows with
+every take-over, so a worker that lost its claim (stopped, then continued after its lease) can
+commit nothing.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import F
+from django.db.models.functions import Now
+
+from skincare.events.models import ProcessedEvent
+from skincare.events.schema import Event, payload_hash
+
+_Status = ProcessedEvent.Status
+
+
+class LostClaim(Exception):
+    """Another worker took the event over: nothing of this try may be committed."""
+
+
+class NotFound(Exception):
+    """No event with this id was ever claimed."""
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """The event is finished: its message can go."""
+
+
+@dataclass(frozen=True)
+class InProgress:
+    """Another worker holds the event; `seconds_left` until its lease ends."""
+
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Another event, with another payload, already has this id."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The right to process one event, as long as nobody has a newer `fence`."""
+
+    event_id: str
+    fence: int
+    attempts: int
+    effects_done: bool
+
+    def commit_effects(self) -> None:
+        """Record "effects done"; call it last in the effects' transaction.
+
+        Raises `LostClaim`, which rolls the effects back.
+        """
+        self._update(status=_Status.EFFECTS_DONE, effects_at=Now())
+
+    def finish(self) -> None:
+        """Record "done": effects and email. Raises `LostClaim`."""
+        self._end(_Status.DONE)
+
+    def skip(self, reason: str) -> None:
+        """Record that there is nothing to do for this event. Raises `LostClaim`."""
+        self._end(_Status.SKIPPED, last_error=reason)
+
+    def fail(self, error: str) -> None:
+        """Record a failed try; the next receive may claim at once. Raises `LostClaim`."""
+        self._update(status=_Status.FAILED, last_error=error, lease_expires_at=None)
+
+    def _end(self, status: str, last_error: str = "") -> None:
+        self._update(status=status, last_error=last_error, lease_expires_at=None, finished_at=Now())
+
+    def _update(self, **values: object) -> None:
+        mine = ProcessedEvent.objects.filter(event_id=self.event_id, fence=self.fence)
+        if not mine.exclude(status__in=ProcessedEvent.FINISHED).update(**values):
+            raise LostClaim(self.event_id)
+
+
+#: ON CONFLICT DO UPDATE locks the row that another worker may be changing, so two workers can never
+#: both get an answer from the first part. Where the row is not free, the second part says why; it
+#: reads the statement's snapshot, so for a row inserted a moment ago both are empty: ask again.
+_CLAIM: Final = """
+WITH claimed AS (
+    INSERT INTO events_processedevent AS existing (
+        event_id, event_type, order_id, payment_id, status, payload, payload_hash, attempts,
+        receive_count, fence, lease_expires_at, worker, last_error, created_at,
+        first_claimed_at, claimed_at
+    ) VALUES (
+        %(event_id)s, %(event_type)s, %(order_id)s, %(payment_id)s, 'processing', %(payload)s,
+        %(payload_hash)s, 1, %(receive_count)s, 1,
+        clock_timestamp() + make_interval(secs => %(lease)s), %(worker)s, '', %(created_at)s,
+        clock_timestamp(), clock_timestamp()
+    )
+    ON CONFLICT (event_id) DO UPDATE SET
+        status = CASE WHEN existing.effects_at IS NULL THEN 'processing' ELSE 'effects_done' END,
+        attempts = existing.attempts + 1,
+        receive_count = EXCLUDED.receive_count,
+        fence = existing.fence + 1,
+        lease_expires_at = EXCLUDED.lease_expires_at,
+        worker = EXCLUDED.worker,
+        claimed_at = EXCLUDED.claimed_at
+    WHERE existing.payload_hash = EXCLUDED.payload_hash
+      AND (existing.status = 'failed'
+           OR (existing.status IN ('processing', 'effects_done')
+               AND existing.lease_expires_at <= clock_timestamp()))
+    RETURNING fence, attempts, effects_at IS NOT NULL AS effects_done
+)
+SELECT 'claimed', fence, attempts, effects_done, NULL, NULL FROM claimed
+UNION ALL
+SELECT status, fence, attempts, effects_at IS NOT NULL,
+       payload_hash = %(payload_hash)s,
+       EXTRACT(EPOCH FROM lease_expires_at - clock_timestamp())
+FROM events_processedevent
+WHERE event_id = %(event_id)s AND NOT EXISTS (SELECT FROM claimed)
+"""
+
+
+def claim(
+    event: Event, *, worker: str, receive_count: int = 1
+) -> Claim | Duplicate | InProgress | Conflict:
+    """Ask for the right to process `event`.
+
+    `worker` names who asks and `receive_count` is how often SQS has handed the message out; both
+    are kept for the operator. The lease lasts `settings.CLAIM_LEASE_SECONDS`, by the database's
+    clock.
+    """
+    parameters = {
+        "event_id": event.event_id,
+        "event_type": event.event_type,
+        "order_id": event.order_id,
+        "payment_id": event.payment_id,
+        "payload": json.dumps(event.document()),
+        "payload_hash": payload_hash(event),
+        "receive_count": receive_count,
+        "lease": settings.CLAIM_LEASE_SECONDS,
+        "worker": worker[:255],
+        "created_at": event.created,
+    }
+    with connection.cursor() as cursor:
+        row = None
+        while row is None:
+            cursor.execute(_CLAIM, parameters)
+            row = cursor.fetchone()
+    status, fence, attempts, effects_done, same_payload, seconds_left = row
+    if status == "claimed":
+        return Claim(event.event_id, fence, attempts, effects_done)
+    if not same_payload:
+        return Conflict()
+    if status in ProcessedEvent.FINISHED:
+        return Duplicate()
+    return InProgress(seconds_left=max(float(seconds_left or 0), 0.0))
+
+
+def reopen(event_id: str) -> ProcessedEvent:
+    """Make a finished or failed event claimable again, effects and email included.
+
+    The effects of the shop are keyed by event id, so what they did stays done once; the email is
+    sent again under the same Message-ID. Raises `NotFound`.
+    """
+    updated = ProcessedEvent.objects.filter(event_id=event_id).update(
+        status=_Status.FAILED,
+        effects_at=None,
+        finished_at=None,
+        lease_expires_at=None,
+        fence=F("fence") + 1,
+        last_error="reopened for a replay",
+    )
+    if not updated:
+        raise NotFound(event_id)
+    return ProcessedEvent.objects.get(event_id=event_id)

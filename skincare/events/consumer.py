@@ -1,0 +1,117 @@
+"""What a task does with an event: claim it, run its handler once, say how it ended."""
+
+import time
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+import structlog
+from django.db import DatabaseError, transaction
+from django.utils import timezone
+
+from skincare.events.claim import Claim, Conflict, Duplicate, InProgress, LostClaim, claim
+from skincare.events.handlers import Handler, TerminalError, handler_for
+from skincare.events.schema import Event, InvalidEvent, parse_event
+from skincare.sqs.outcome import RetryLater, Terminal
+
+log = structlog.get_logger(__name__)
+
+#: A lease that ends while we wait must have ended by the database's clock too.
+_LEASE_MARGIN_SECONDS = 1.0
+_ERROR_MAX_LENGTH = 2000  # characters kept of an error
+
+
+class Outcome(StrEnum):
+    """How the processing of a message ended when the message can go."""
+
+    DONE = "done"
+    SKIPPED = "skipped"
+    DUPLICATE = "duplicate"
+
+
+def process(document: Mapping[str, Any], *, receive_count: int, worker: str) -> Outcome:
+    """Process one event document, once.
+
+    Returns when the message may be deleted. Otherwise raises and the message stays: `Terminal`
+    (straight to the dead-letter queue), `RetryLater` (another worker holds the event), or the
+    handler's own error (another try after the backoff).
+    """
+    try:
+        event = parse_event(document)
+    except InvalidEvent as error:
+        log.error("event_invalid", field=error.field, rule=error.rule, receive_count=receive_count)
+        raise Terminal(f"not an event: {error}") from None
+    with structlog.contextvars.bound_contextvars(
+        event_id=event.event_id,
+        event_type=event.event_type,
+        order_id=event.order_id,
+        payment_id=event.payment_id,
+        receive_count=receive_count,
+    ):
+        return _process(event, receive_count=receive_count, worker=worker)
+
+
+def _process(event: Event, *, receive_count: int, worker: str) -> Outcome:
+    answer = claim(event, worker=worker, receive_count=receive_count)
+    match answer:
+        case Duplicate():
+            log.info("event_duplicate")
+            return Outcome.DUPLICATE
+        case Conflict():
+            log.error("event_id_conflict")
+            raise Terminal("another event with another payload has this event_id")
+        case InProgress(seconds_left):
+            log.info("event_in_progress", seconds_left=round(seconds_left, 1))
+            raise RetryLater(
+                "another worker holds the event", after=seconds_left + _LEASE_MARGIN_SECONDS
+            )
+        case Claim():
+            return _run(event, answer)
+
+
+def _run(event: Event, held: Claim) -> Outcome:
+    started = time.monotonic()
+    handler = handler_for(event.event_type)
+    try:
+        if handler is None:
+            held.skip("no handler for this event type")
+            log.warning("event_skipped")
+            return Outcome.SKIPPED
+        _run_handler(event, handler, held)
+    except LostClaim:
+        log.warning("event_claim_lost", fence=held.fence)
+        raise RetryLater("the claim was taken over") from None
+    except TerminalError as error:
+        _record_failure(held, error)
+        raise Terminal(f"{type(error).__name__}: {error}") from error
+    except Exception as error:
+        _record_failure(held, error)
+        raise
+    log.info(
+        "event_done",
+        attempts=held.attempts,
+        duration_ms=round((time.monotonic() - started) * 1000),
+        latency_ms=round((timezone.now() - event.created).total_seconds() * 1000),
+    )
+    return Outcome.DONE
+
+
+def _run_handler(event: Event, handler: Handler, held: Claim) -> None:
+    if not held.effects_done:
+        with transaction.atomic():
+            handler.effects(event)
+            held.commit_effects()
+    if handler.notify is not None:
+        handler.notify(event)
+    held.finish()
+
+
+def _record_failure(held: Claim, error: Exception) -> None:
+    """Write the error on the claim. Where even that fails, the lease runs out by itself."""
+    log.warning("event_failed", attempts=held.attempts, error=type(error).__name__, exc_info=error)
+    try:
+        held.fail(f"{type(error).__name__}: {error}"[:_ERROR_MAX_LENGTH].replace("\x00", ""))
+    except LostClaim:
+        log.warning("event_claim_lost", fence=held.fence)
+    except DatabaseError as unrecorded:
+        log.warning("event_failure_not_recorded", error=type(unrecorded).__name__)

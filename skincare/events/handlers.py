@@ -1,0 +1,43 @@
+"""What is done for each event type. Apps register theirs in `AppConfig.ready`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from skincare.events.schema import Event
+
+
+class TerminalError(Exception):
+    """The event can never be processed as it is: trying again is useless, a person must look."""
+
+
+@dataclass(frozen=True)
+class Handler:
+    """The two steps of one event type.
+
+    `effects` runs inside the transaction that also checks the claim's fence, so it happens exactly
+    once. `notify` (the email) runs after that commit and before "done"; it can run twice if the
+    process dies in between, so it must be safe to repeat. Either raises `TerminalError` for what
+    can never work; every other exception leads to another try.
+    """
+
+    effects: Callable[[Event], None]
+    notify: Callable[[Event], None] | None = None
+
+
+class DuplicateHandler(Exception):
+    """Two apps want the same event type."""
+
+
+_handlers: dict[str, Handler] = {}
+
+
+def register(event_type: str, handler: Handler) -> None:
+    """Make `handler` the one for `event_type`. Raises `DuplicateHandler` if it has one already."""
+    if event_type in _handlers:
+        raise DuplicateHandler(event_type)
+    _handlers[event_type] = handler
+
+
+def handler_for(event_type: str) -> Handler | None:
+    """Return the handler of `event_type`, or None where nobody handles it."""
+    return _handlers.get(event_type)

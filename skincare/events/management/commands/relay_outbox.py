@@ -1,0 +1,28 @@
+"""`manage.py relay_outbox`: the relay as a process of its own."""
+
+import signal
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from skincare.events.relay import Relay
+
+
+class Command(BaseCommand):
+    help = "Send unsent outbox rows to SQS, and sweep unpaid orders, until SIGTERM or Ctrl-C."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--once", action="store_true", help="send what is due now, then exit; 1 if SQS failed"
+        )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        relay = Relay()
+        if options["once"]:
+            if not relay.run_pass():
+                raise CommandError("Not everything could be sent: see the log lines above.")
+            return
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: relay.stop())
+        relay.wake()
+        relay.run()

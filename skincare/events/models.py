@@ -1,0 +1,109 @@
+"""The two tables of order events: what must be sent, and what was processed."""
+
+from typing import Any
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class OutboxEvent(models.Model):
+    """An event that its producer committed; the relay sends it to SQS and marks it sent.
+
+    Written in the same transaction as the change it tells of, so both happen or neither.
+    """
+
+    event_id = models.CharField(max_length=128, unique=True)
+    event_type = models.CharField(max_length=64)
+    order_id = models.CharField(max_length=36)
+    payload = models.JSONField()
+    created_at = models.DateTimeField(db_default=Now(), editable=False)
+    sent_at = models.DateTimeField(null=True, blank=True)
+    send_attempts = models.PositiveIntegerField(default=0)
+    next_attempt_at = models.DateTimeField(db_default=Now())
+    last_error = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        verbose_name = "outbox event"
+        ordering = ["-id"]
+        indexes = [
+            # The relay's only question; sent rows, nearly all of the table, are not in it.
+            models.Index(
+                fields=["next_attempt_at", "id"],
+                name="outbox_unsent",
+                condition=models.Q(sent_at__isnull=True),
+            ),
+            models.Index(fields=["order_id"], name="outbox_order"),
+            models.Index(fields=["sent_at"], name="outbox_sent_at"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event_type} {self.event_id}"
+
+
+class ProcessedEvent(models.Model):
+    """The claim on an event and all that is known of its processing.
+
+    One row per `event_id`, for ever: it says who may process the event, until when, and how it
+    ended. It is changed only by `skincare.events.claim`.
+    """
+
+    class Status(models.TextChoices):
+        PROCESSING = "processing", "in progress"  # claimed; effects not committed yet
+        EFFECTS_DONE = "effects_done", "effects done"  # committed; the email is still to come
+        DONE = "done", "done"  # effects and email
+        SKIPPED = "skipped", "skipped"  # nothing to do: a type that nobody handles
+        FAILED = "failed", "failed"  # the last try raised; the next receive claims it again
+
+    FINISHED = (Status.DONE, Status.SKIPPED)
+
+    event_id = models.CharField(max_length=128, unique=True)
+    event_type = models.CharField(max_length=64)
+    order_id = models.CharField(max_length=36)
+    payment_id = models.CharField(max_length=128, blank=True)
+    status = models.CharField(max_length=16, choices=Status, default=Status.PROCESSING)
+    payload = models.JSONField()
+    payload_hash = models.CharField(max_length=64)
+    attempts = models.PositiveIntegerField(default=1)
+    receive_count = models.PositiveIntegerField(default=1)
+    fence = models.PositiveBigIntegerField(default=1)
+    lease_expires_at = models.DateTimeField(null=True, blank=True)
+    worker = models.CharField(max_length=255, blank=True)
+    last_error = models.TextField(blank=True)
+    created_at = models.DateTimeField(help_text="when the producer made the event")
+    first_claimed_at = models.DateTimeField(db_default=Now())
+    claimed_at = models.DateTimeField(db_default=Now())
+    effects_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = "processed event"
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["order_id"], name="processed_order"),
+            models.Index(fields=["status", "claimed_at"], name="processed_status"),
+            models.Index(fields=["finished_at"], name="processed_finished_at"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                name="processed_status_known",
+                condition=models.Q(
+                    status__in=["processing", "effects_done", "done", "skipped", "failed"]
+                ),
+            ),
+            models.CheckConstraint(
+                name="processed_finished_has_time",
+                condition=models.Q(status__in=["done", "skipped"], finished_at__isnull=False)
+                | models.Q(status__in=["processing", "effects_done", "failed"]),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.event_type} {self.event_id}"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.status in self.FINISHED
+
+    def event_document(self) -> dict[str, Any]:
+        """Return the event as it arrived."""
+        return dict(self.payload)

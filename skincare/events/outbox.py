@@ -1,0 +1,83 @@
+"""The outbox: an event is written in the transaction of the change it tells of, and sent later."""
+
+import json
+
+import structlog
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from skincare.events import relay
+from skincare.events.models import OutboxEvent, ProcessedEvent
+from skincare.events.schema import Event
+
+log = structlog.get_logger(__name__)
+
+
+class OutsideTransaction(RuntimeError):
+    """publish() outside transaction.atomic(): the event could outlive a failed change."""
+
+
+class EventTooLarge(ValueError):
+    """The event's JSON is larger than settings.EVENT_MAX_BYTES: send ids, not snapshots."""
+
+
+class NotFound(Exception):
+    """No event with this id is in the outbox or was ever processed."""
+
+
+_INSERT = """
+INSERT INTO events_outboxevent
+    (event_id, event_type, order_id, payload, created_at, send_attempts, next_attempt_at,
+     last_error)
+VALUES (%s, %s, %s, %s, clock_timestamp(), 0, clock_timestamp(), '')
+ON CONFLICT (event_id) DO NOTHING
+"""
+
+
+def publish(event: Event) -> bool:
+    """Write `event` to the outbox; it is sent after the caller's transaction commits.
+
+    Returns False where an event with this id was published before: nothing is written then.
+    Raises `OutsideTransaction` and `EventTooLarge`.
+    """
+    if not connection.in_atomic_block:
+        raise OutsideTransaction(event.event_id)
+    payload = json.dumps(event.document())
+    if len(payload.encode()) > settings.EVENT_MAX_BYTES:
+        raise EventTooLarge(f"{event.event_id}: {len(payload.encode())} bytes")
+    with connection.cursor() as cursor:
+        cursor.execute(_INSERT, [event.event_id, event.event_type, event.order_id, payload])
+        is_new = cursor.rowcount == 1
+    if is_new:
+        transaction.on_commit(relay.wake)
+    log.info(
+        "event_published" if is_new else "event_published_before",
+        event_id=event.event_id,
+        event_type=event.event_type,
+        order_id=event.order_id,
+    )
+    return is_new
+
+
+def resend(event_id: str) -> None:
+    """Send a published or received event once more, under the same event id.
+
+    Raises `NotFound` where neither the outbox nor the processed events know it.
+    """
+    with transaction.atomic():
+        again = OutboxEvent.objects.filter(event_id=event_id).update(
+            sent_at=None, next_attempt_at=Now(), last_error=""
+        )
+        if not again:
+            processed = ProcessedEvent.objects.filter(event_id=event_id).first()
+            if processed is None:
+                raise NotFound(event_id)
+            # It came from another producer, so it was never in this outbox.
+            OutboxEvent.objects.create(
+                event_id=processed.event_id,
+                event_type=processed.event_type,
+                order_id=processed.order_id,
+                payload=processed.payload,
+            )
+        transaction.on_commit(relay.wake)

@@ -1,0 +1,241 @@
+"""All settings of the API and the worker: environment variables, the numbers, then Django.
+
+Every environment variable is documented in `.env.example`. A wrong value stops the process at boot
+with the fix in the message: what one variable can tell is checked here, what several must agree on
+in `skincare.events.checks` and `payments.checks`.
+"""
+
+import tempfile
+from pathlib import Path
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+from skincare.logs import configure_logging
+from skincare.sqs.policy import SQSPolicy
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+env = environ.Env()
+environ.Env.read_env(BASE_DIR / ".env")
+
+# -- Environment ---------------------------------------------------------------------------------
+
+APP_ENV = env.str("APP_ENV", default="production")
+if APP_ENV not in ("development", "test", "production"):
+    raise ImproperlyConfigured(
+        f"APP_ENV is {APP_ENV!r}: set it to development, test or production."
+    )
+IN_PRODUCTION = APP_ENV == "production"
+
+
+def required(name: str, *, development: str) -> str:
+    """Return a variable that production must set itself; elsewhere `development` stands in."""
+    value = env.str(name, default="" if IN_PRODUCTION else development).strip()
+    if not value:
+        raise ImproperlyConfigured(f"{name} is empty: set it (see .env.example).")
+    return value
+
+
+SECRET_KEY = required("SECRET_KEY", development="only-for-development-" + "0" * 40)
+if IN_PRODUCTION and len(SECRET_KEY) < 50:
+    raise ImproperlyConfigured(
+        "SECRET_KEY is shorter than 50 characters: make one with "
+        "`python -c 'import secrets; print(secrets.token_urlsafe(50))'`."
+    )
+DEBUG = env.bool("DEBUG", default=APP_ENV == "development")
+if DEBUG and IN_PRODUCTION:
+    raise ImproperlyConfigured("DEBUG is on in production: remove DEBUG from the environment.")
+ALLOWED_HOSTS = env.list(
+    "ALLOWED_HOSTS", default=[] if IN_PRODUCTION else ["127.0.0.1", "localhost"]
+)
+if IN_PRODUCTION and not ALLOWED_HOSTS:
+    raise ImproperlyConfigured(
+        "ALLOWED_HOSTS is empty: list the API's host names, comma-separated."
+    )
+
+DATABASES = {
+    "default": env.db_url_config(
+        required("DATABASE_URL", development="postgresql://skincare@127.0.0.1:5432/skincare")
+    )
+}
+if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
+    raise ImproperlyConfigured(
+        "DATABASE_URL is not a PostgreSQL URL: the claim, the outbox and the search need it. "
+        "Use postgresql://user:password@host:5432/name."
+    )
+DATABASES["default"].update(CONN_MAX_AGE=300, CONN_HEALTH_CHECKS=True)
+DATABASES["default"].setdefault("OPTIONS", {})["connect_timeout"] = 5  # seconds
+
+AWS_REGION = required("AWS_REGION", development="ap-southeast-3")
+ORDER_EVENTS_QUEUE_URL = required(
+    "ORDER_EVENTS_QUEUE_URL",
+    development="http://127.0.0.1:4566/000000000000/skincare-order-events",
+)
+SQS_ENDPOINT_URL = env.str("SQS_ENDPOINT_URL", default="") or None
+if SQS_ENDPOINT_URL and IN_PRODUCTION and not SQS_ENDPOINT_URL.startswith("https://"):
+    raise ImproperlyConfigured(
+        "SQS_ENDPOINT_URL is plain http in production: remove it (it is only for local servers)."
+    )
+
+PAYMENT_PROVIDERS = env.list(
+    "PAYMENT_PROVIDERS",
+    default=["midtrans", "xendit"] if IN_PRODUCTION else ["midtrans", "xendit", "sandbox"],
+)
+unknown_providers = set(PAYMENT_PROVIDERS) - {"midtrans", "xendit", "sandbox"}
+if unknown_providers:
+    raise ImproperlyConfigured(
+        f"PAYMENT_PROVIDERS names {', '.join(sorted(unknown_providers))}: "
+        "known are midtrans, xendit and sandbox."
+    )
+if IN_PRODUCTION and "sandbox" in PAYMENT_PROVIDERS:
+    raise ImproperlyConfigured(
+        "PAYMENT_PROVIDERS enables sandbox in production, where anyone could pay with it. Remove it."
+    )
+
+
+def provider_secret(provider: str, name: str, *, development: str) -> str:
+    """Return the secret that proves a webhook is the provider's; empty only where it is disabled.
+
+    With an empty secret anybody could forge a payment, so an enabled provider without one stops the
+    process in every environment.
+    """
+    if provider not in PAYMENT_PROVIDERS:
+        return ""
+    return required(name, development=development)
+
+
+MIDTRANS_SERVER_KEY = provider_secret(
+    "midtrans", "MIDTRANS_SERVER_KEY", development="SB-Mid-server-development"
+)
+XENDIT_CALLBACK_TOKEN = provider_secret(
+    "xendit", "XENDIT_CALLBACK_TOKEN", development="xendit-development-token"
+)
+
+SENTRY_DSN = env.str("SENTRY_DSN", default="")
+RELEASE = env.str("RELEASE", default="development")
+LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
+
+vars().update(
+    env.email_url("EMAIL_URL", default="consolemail://" if not IN_PRODUCTION else env.NOTSET)
+)
+EMAIL_TIMEOUT = 10  # seconds; three tries stay far below the soft time limit
+DEFAULT_FROM_EMAIL = env.str(
+    "DEFAULT_FROM_EMAIL", default="Toko Skincare <pesanan@skincare.example>"
+)
+
+# -- The numbers: each has its one home here; queues and templates are tested against them ---------
+
+SQS_POLICY = SQSPolicy(
+    visibility_timeout=120,
+    soft_time_limit=75,
+    hard_time_limit=90,
+    stop_timeout=120,
+    long_poll=15,
+    max_receive_count=5,
+    backoff=(10, 30, 60, 120),
+    backoff_jitter=0.2,
+    concurrency=env.int("WORKER_CONCURRENCY", default=5),
+    connect_timeout=2,
+    read_timeout=5,
+    attempts=2,
+    health_file=env.str(
+        "SQS_HEALTH_FILE", default=f"{tempfile.gettempdir()}/skincare-worker-health.json"
+    ),
+)
+CLAIM_LEASE_SECONDS = 100
+EMAIL_TRIES = 3
+EMAIL_RETRY_WAIT_SECONDS = (0.25, 0.5)
+UNPAID_ORDER_EXPIRES_HOURS = 24
+RELAY_IN_PROCESS = True  # a process that publishes also relays; off in tests
+RELAY_SWEEP_SECONDS = 5.0
+RELAY_ROWS = 100  # rows locked at a time, sent as ten batches
+RELAY_BACKOFF_SECONDS = (0.5, 20.0)  # first and longest wait while SQS fails
+EVENT_MAX_BYTES = 64 * 1024
+CELERY_APP = "skincare.celery.app"
+CHECKOUT_MAX_LINES = 50
+CHECKOUT_MAX_QUANTITY = 99
+IDEMPOTENCY_KEY_MAX_LENGTH = 255
+
+# -- Django ----------------------------------------------------------------------------------------
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "ninja",
+    "skincare.events",
+    "orders",
+    "payments",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "skincare.urls"
+WSGI_APPLICATION = "skincare.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024  # bytes; gateways' notifications are a few kilobytes
+
+LANGUAGE_CODE = "id"
+LANGUAGES = [("id", "Bahasa Indonesia"), ("en", "English")]
+TIME_ZONE = "Asia/Jakarta"
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+WHITENOISE_USE_FINDERS = not IN_PRODUCTION
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if IN_PRODUCTION
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+}
+
+if IN_PRODUCTION:
+    # The load balancer ends TLS and sets X-Forwarded-Proto itself.
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    SECURE_SSL_REDIRECT = True
+    SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+    SECURE_HSTS_SECONDS = 31_536_000
+    SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+    SECURE_HSTS_PRELOAD = True
+    SESSION_COOKIE_SECURE = True
+    CSRF_COOKIE_SECURE = True
+
+LOGGING_CONFIG = None
+configure_logging(level=LOG_LEVEL, console=APP_ENV == "development")

@@ -1,0 +1,24 @@
+"""What gunicorn serves: the Django application, with the outbox relay beside it."""
+
+import os
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "skincare.settings")
+
+from django.core.management import call_command
+from django.core.signals import request_started
+from django.core.wsgi import get_wsgi_application
+
+from skincare.events import relay
+
+application = get_wsgi_application()
+
+# manage.py and the worker check the system by themselves; gunicorn would serve with wrong settings.
+call_command("check", fail_level="ERROR")
+
+
+def start_relay(**_: object) -> None:
+    """Start the relay with the first request (after any fork), to send what a dead process left."""
+    relay.start()
+
+
+request_started.connect(start_relay)

@@ -1,0 +1,10 @@
+"""The project's settings as tests run them: the same numbers, and nothing that leaves the machine."""
+
+import os
+
+os.environ["APP_ENV"] = "test"
+os.environ.setdefault("EMAIL_URL", "memorymail://")
+
+from skincare.settings import *  # noqa: F403
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

@@ -1,0 +1,145 @@
+"""A Celery project that uses skincare.sqs and nothing else of ours: no Django, no settings.
+
+    TEST_APP='{"queues": {"main": "http://…"}, "endpoint_url": "http://…", "policy": {…},
+               "diary": "/tmp/…/diary"}' celery -A tests.integration.sqs.app worker
+
+Every task writes what it does into the diary, a file of JSON lines, so that a test sees what ran,
+how often, and in which process.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+from celery import Celery, Task
+from celery.signals import setup_logging
+
+from skincare.sqs import SQSPolicy, configure
+from skincare.sqs.adoption import Adopted
+from skincare.sqs.outcome import RetryLater, Terminal
+
+OPTIONS: dict[str, Any] = json.loads(os.environ["TEST_APP"])
+_PLAIN_FIELDS = set(vars(logging.makeLogRecord({})))
+
+
+class JSONLines(logging.Formatter):
+    """One JSON object a line, with the fields that the transport passes as `extra`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        extra = {key: value for key, value in vars(record).items() if key not in _PLAIN_FIELDS}
+        line = {
+            "event": record.getMessage(),
+            "level": record.levelname,
+            "logger": record.name,
+            "pid": record.process,
+            **extra,
+        }
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=repr)
+
+
+@setup_logging.connect
+def log_json_lines(**_: Any) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(JSONLines())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+def adopt(document: dict[str, Any]) -> Adopted:
+    """Bare events `{"event_id": "…", "event_type": "record"}` become calls of the task `record`."""
+    event_id, event_type = document.get("event_id"), document.get("event_type")
+    if event_type == "bug in adopt":
+        return document["klingon"]
+    if event_type == "unknown task":
+        return Adopted("nobody.knows_me", str(event_id), ())
+    if not isinstance(event_id, str) or not event_id.isascii():
+        raise ValueError("event_id is not an ASCII string")
+    if event_type != "record":
+        raise ValueError("event_type is not 'record'")
+    return Adopted("record", event_id, (event_id,))
+
+
+app = Celery("lifted-out")
+configure(
+    app,
+    policy=SQSPolicy(**OPTIONS["policy"]),
+    queues=OPTIONS["queues"],
+    region="us-east-1",
+    endpoint_url=OPTIONS["endpoint_url"],
+    adopt=adopt,
+)
+
+
+def note(task: Task, line: str, step: str) -> None:
+    entry = {
+        "line": line,
+        "step": step,
+        "task_id": task.request.id,
+        "pid": os.getpid(),
+        "worker_pid": os.getppid(),
+        "receive_count": task.request.receive_count,
+        "message_id": task.request.sqs_message_id,
+        "at": time.time(),
+    }
+    diary = os.open(OPTIONS["diary"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(diary, json.dumps(entry).encode() + b"\n")
+    os.close(diary)
+
+
+@app.task(bind=True, name="record")
+def record(self: Task, line: str) -> None:
+    note(self, line, "done")
+
+
+@app.task(bind=True, name="sleep")
+def sleep(self: Task, line: str, seconds: float) -> None:
+    note(self, line, "started")
+    time.sleep(seconds)
+    note(self, line, "done")
+
+
+@app.task(bind=True, name="fail")
+def fail(self: Task, line: str, times: int) -> None:
+    """Raises on the first `times` receives."""
+    note(self, line, "started")
+    if self.request.receive_count <= times:
+        raise RuntimeError("as told")
+    note(self, line, "done")
+
+
+@app.task(bind=True, name="raise_terminal")
+def raise_terminal(self: Task, line: str) -> None:
+    note(self, line, "started")
+    raise Terminal("as told")
+
+
+@app.task(bind=True, name="retry_later")
+def retry_later(self: Task, line: str, after: float) -> None:
+    """Asks on the first receive to come back `after` seconds later."""
+    note(self, line, "started")
+    if self.request.receive_count == 1:
+        raise RetryLater("as told", after=after)
+    note(self, line, "done")
+
+
+@app.task(bind=True, name="die")
+def die(self: Task, line: str) -> None:
+    """Kills its own process on the first receive, as the kernel does when memory is short."""
+    note(self, line, "started")
+    if self.request.receive_count == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    note(self, line, "done")
+
+
+@app.task(bind=True, name="modules")
+def modules(self: Task) -> None:
+    """Writes which of the packages that the transport must not need are imported."""
+    unwanted = {"django", "structlog", "orders", "payments", "skincare.events"}
+    note(self, ",".join(sorted(unwanted & set(sys.modules))), "done")

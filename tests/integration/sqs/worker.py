@@ -1,0 +1,155 @@
+"""Starts the test project's worker as a real process, and reads what it did."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from skincare.local.deadline import wait_until
+from skincare.local.supervised import Supervised
+
+POLICY = {
+    "visibility_timeout": 16,
+    "soft_time_limit": 4,
+    "hard_time_limit": 5,
+    "stop_timeout": 30,
+    "long_poll": 1,
+    "max_receive_count": 5,
+    "backoff": (1, 1, 1, 1),
+    "backoff_jitter": 0.0,
+    "concurrency": 2,
+    "connect_timeout": 1,
+    "read_timeout": 2,
+    "poll_timeout_margin": 2,
+}
+"""Production's numbers (seconds), made short. They obey the same rules."""
+
+COMMAND = [sys.executable, "-m", "celery", "-A", "tests.integration.sqs.app", "worker"]
+
+
+class Worker:
+    """A `celery worker` process with its diary, log and health file. A context manager."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        endpoint_url: str,
+        queues: dict[str, str],
+        options: Sequence[str] = (),
+        **policy: Any,
+    ) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.diary_file = folder / "diary"
+        self.log_file = folder / "log"
+        self.health_file = folder / "health.json"
+        config = {
+            "endpoint_url": endpoint_url,
+            "queues": queues,
+            "policy": {**POLICY, "health_file": str(self.health_file), **policy},
+            "diary": str(self.diary_file),
+        }
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("DJANGO_")}
+        self.process = Supervised(
+            [*COMMAND, *options],
+            name="the worker",
+            env={**environment, "TEST_APP": json.dumps(config)},
+            log=self.log_file,
+            grace=0.1,
+        )
+        self.pid = self.process.pid
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.stop()
+
+    def wait_ready(self, seconds: float = 20.0) -> Worker:
+        """Until it has started to consume."""
+        self.process.wait_ready(lambda: self.logged("worker_ready") != [], seconds=seconds)
+        return self
+
+    # What it did
+
+    def diary(self, step: str = "done", line: str | None = None) -> list[dict[str, Any]]:
+        """The entries for this step (and line), in the order in which they were written."""
+        entries = _json_lines(self.diary_file)
+        return [e for e in entries if e["step"] == step and line in (None, e["line"])]
+
+    def lines(self, step: str = "done") -> list[str]:
+        return [entry["line"] for entry in self.diary(step)]
+
+    def wait_for(self, line: str, step: str = "done", seconds: float = 10.0) -> dict[str, Any]:
+        """The first entry for this line and step. Raises TimeoutError, with the log's end."""
+        try:
+            wait_until(
+                lambda: self.diary(step, line), seconds=seconds, what=f"the worker: {line!r} {step}"
+            )
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}\n{self._log_end()}") from None
+        return self.diary(step, line)[0]
+
+    def log(self) -> list[dict[str, Any]]:
+        return _json_lines(self.log_file)
+
+    def logged(self, event: str, **fields: Any) -> list[dict[str, Any]]:
+        """The log lines of this event whose fields have these values."""
+        return [
+            line
+            for line in self.log()
+            if line["event"] == event and all(line.get(k) == v for k, v in fields.items())
+        ]
+
+    def _log_end(self) -> str:
+        return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-30:])
+
+    # Its process
+
+    @property
+    def running(self) -> bool:
+        return psutil.pid_exists(self.pid) and (
+            psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE
+        )
+
+    def children(self) -> list[psutil.Process]:
+        return psutil.Process(self.pid).children()
+
+    def signal(self, number: signal.Signals) -> None:
+        os.kill(self.pid, number)
+
+    def signal_group(self, number: signal.Signals) -> None:
+        os.killpg(os.getpgid(self.pid), number)
+
+    def wait_exit(self, seconds: float) -> int:
+        """Its exit status (128 + n: ended by signal n). Raises TimeoutError, with the log's end."""
+        try:
+            wait_until(lambda: not self.process.running, seconds=seconds, what="the worker's exit")
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}\n{self._log_end()}") from None
+        return self.process.stop()
+
+
+def _json_lines(file: Path) -> list[dict[str, Any]]:
+    """The JSON objects in a file that another process is writing: a line without its end is not
+    there yet, and a line that is no JSON (a traceback at the interpreter's end) is kept as text."""
+    if not file.exists():
+        return []
+    lines = file.read_text(errors="replace").split("\n")[:-1]
+    return [_parsed(line) for line in lines if line.strip()]
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    try:
+        document = json.loads(line)
+    except ValueError:
+        document = None
+    return document if isinstance(document, dict) else {"event": line}

@@ -1,0 +1,67 @@
+"""Everything that a Celery application needs to run on this transport."""
+
+from collections.abc import Mapping
+
+from celery import Celery
+from kombu import Exchange, Queue
+
+from skincare.sqs.adoption import Adopt
+from skincare.sqs.policy import SQSPolicy
+from skincare.sqs.wiring import OPTION, Wiring
+
+
+def configure(
+    app: Celery,
+    *,
+    policy: SQSPolicy,
+    queues: Mapping[str, str],
+    region: str,
+    endpoint_url: str | None = None,
+    adopt: Adopt | None = None,
+) -> None:
+    """Set up `app` to consume and send through SQS.
+
+    `queues` maps names to queue URLs; tasks go to the first one unless they are routed. AWS
+    credentials come from boto3's default chain. `adopt` makes a task of a bare JSON document.
+    """
+    wiring = Wiring(policy, dict(queues), region, endpoint_url, adopt, lambda: app.tasks)
+    app.conf.update(
+        broker_url="sqs://",
+        broker_transport="skincare.sqs.transport:Transport",
+        broker_transport_options={
+            OPTION: wiring,
+            "predefined_queues": {name: {"url": url} for name, url in queues.items()},
+            "region": region,
+            # The body of a task stays readable in the console, and a third shorter than in base64.
+            "sqs_base64_encoding": False,
+            "body_encoding": "utf-8",
+        },
+        broker_connection_retry_on_startup=True,
+        task_queues=[Queue(name, Exchange(""), routing_key=name) for name in queues],
+        task_default_queue=next(iter(queues)),
+        task_create_missing_queues=False,
+        task_publish_retry=False,  # the client tries again by itself, within the policy's times
+        **_delivery(policy),
+    )
+
+
+def _delivery(policy: SQSPolicy) -> dict[str, object]:
+    """Celery's settings for at-least-once delivery without results or remote control."""
+    return {
+        "task_acks_late": True,
+        "task_acks_on_failure": False,
+        "task_acks_on_timeout": False,
+        "task_reject_on_worker_lost": True,
+        "task_time_limit": policy.hard_time_limit,
+        "task_soft_time_limit": policy.soft_time_limit,
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "result_backend": None,
+        "task_ignore_result": True,
+        "task_store_errors_even_if_ignored": False,
+        "worker_concurrency": policy.concurrency,
+        "worker_prefetch_multiplier": 1,
+        "worker_enable_remote_control": False,
+        "worker_send_task_events": False,
+        "worker_cancel_long_running_tasks_on_connection_loss": True,
+    }

@@ -90,7 +90,7 @@ if unknown_providers:
     )
 if IN_PRODUCTION and "sandbox" in PAYMENT_PROVIDERS:
     raise ImproperlyConfigured(
-        "PAYMENT_PROVIDERS enables sandbox in production, where anyone could pay with it. Remove it."
+        "PAYMENT_PROVIDERS enables sandbox in production, where anyone could pay so. Remove it."
     )
 
 

@@ -8,3 +8,4 @@ os.environ.setdefault("EMAIL_URL", "memorymail://")
 from skincare.settings import *  # noqa: F403
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+RELAY_IN_PROCESS = False  # tests that want the relay start it

@@ -1,0 +1,186 @@
+"""What the consumer does with a message, on real PostgreSQL."""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from skincare.events import handlers
+from skincare.events.claim import Claim, claim
+from skincare.events.consumer import Outcome, process
+from skincare.events.handlers import DuplicateHandler, Handler, TerminalError
+from skincare.events.models import OutboxEvent, ProcessedEvent
+from skincare.events.outbox import publish
+from skincare.events.schema import Event, parse_event
+from skincare.sqs.outcome import RetryLater, Terminal
+from tests.integration.events.event_documents import event_document
+
+pytestmark = pytest.mark.django_db
+
+TYPE = "test.happened"
+
+
+class Recorded:
+    """A handler that records its calls and fails as it is told."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.effects_errors: list[Exception] = []
+        self.notify_errors: list[Exception] = []
+
+    def effects(self, event: Event) -> None:
+        self.calls.append("effects")
+        publish(parse_event(event_document(order_id=event.order_id)))  # an effect to look for
+        if self.effects_errors:
+            raise self.effects_errors.pop(0)
+
+    def notify(self, event: Event) -> None:
+        assert not connection.needs_rollback
+        self.calls.append("email")
+        if self.notify_errors:
+            raise self.notify_errors.pop(0)
+
+
+@pytest.fixture
+def recorded(monkeypatch: pytest.MonkeyPatch) -> Recorded:
+    handler = Recorded()
+    monkeypatch.setattr(handlers, "_handlers", {})
+    handlers.register(TYPE, Handler(effects=handler.effects, notify=handler.notify))
+    return handler
+
+
+def processed(document: dict[str, Any]) -> ProcessedEvent:
+    return ProcessedEvent.objects.get(event_id=document["event_id"])
+
+
+def effects_of(document: dict[str, Any]) -> int:
+    return OutboxEvent.objects.filter(order_id=document["order_id"]).count()
+
+
+def run(document: dict[str, Any], receive_count: int = 1) -> Outcome:
+    return process(document, receive_count=receive_count, worker="w1")
+
+
+def test_an_event_is_done_once_and_its_repeats_are_duplicates(recorded: Recorded) -> None:
+    document = event_document(event_type=TYPE)
+
+    outcomes = [run(document) for _ in range(3)]
+
+    assert outcomes == [Outcome.DONE, Outcome.DUPLICATE, Outcome.DUPLICATE]
+    assert recorded.calls == ["effects", "email"]
+    assert effects_of(document) == 1
+    row = processed(document)
+    assert (row.status, row.attempts) == ("done", 1)
+    assert row.effects_at is not None
+    assert row.finished_at is not None
+    assert row.lease_expires_at is None
+
+
+def test_failed_effects_leave_nothing_and_are_tried_again(recorded: Recorded) -> None:
+    document = event_document(event_type=TYPE)
+    recorded.effects_errors = [KeyError("first"), KeyError("second")]
+
+    for receive_count in (1, 2):
+        with pytest.raises(KeyError):
+            run(document, receive_count)
+        assert effects_of(document) == 0
+        assert (processed(document).status, processed(document).receive_count) == (
+            "failed",
+            receive_count,
+        )
+    assert processed(document).last_error == "KeyError: 'second'"
+
+    assert run(document, 3) is Outcome.DONE
+    assert effects_of(document) == 1
+    assert (processed(document).attempts, processed(document).last_error) == (3, "")
+
+
+def test_a_failed_email_repeats_only_the_email(recorded: Recorded) -> None:
+    document = event_document(event_type=TYPE)
+    recorded.notify_errors = [TimeoutError("smtp")]
+
+    with pytest.raises(TimeoutError):
+        run(document)
+    assert processed(document).status == "failed"
+    assert run(document) is Outcome.DONE
+
+    assert recorded.calls == ["effects", "email", "email"]
+    assert effects_of(document) == 1
+
+
+def test_a_terminal_error_sends_the_message_to_the_dlq_and_is_recorded(recorded: Recorded) -> None:
+    class OrderGone(TerminalError):
+        pass
+
+    document = event_document(event_type=TYPE)
+    recorded.effects_errors = [OrderGone("no such order")]
+
+    with pytest.raises(Terminal, match="OrderGone: no such order"):
+        run(document)
+
+    assert processed(document).status == "failed"
+    assert processed(document).last_error == "OrderGone: no such order"
+
+
+def test_a_type_that_nobody_handles_is_skipped_and_done(recorded: Recorded) -> None:
+    document = event_document(event_type="stock.counted", payment_id="")
+
+    assert run(document) is Outcome.SKIPPED
+    assert run(document) is Outcome.DUPLICATE
+
+    assert recorded.calls == []
+    assert processed(document).status == "skipped"
+
+
+def test_what_is_not_an_event_is_terminal_and_leaves_no_row(recorded: Recorded) -> None:
+    document = event_document(amount_rupiah="150000")
+
+    with pytest.raises(Terminal, match="not an event: amount_rupiah: must be a JSON integer"):
+        run(document)
+
+    assert not ProcessedEvent.objects.exists()
+    assert recorded.calls == []
+
+
+def test_an_event_held_by_another_worker_waits_for_its_lease(recorded: Recorded) -> None:
+    document = event_document(event_type=TYPE)
+    assert isinstance(claim(parse_event(document), worker="other"), Claim)
+
+    with pytest.raises(RetryLater) as kept:
+        run(document)
+
+    assert kept.value.after is not None
+    assert 96 < kept.value.after <= 101
+    assert recorded.calls == []
+    assert processed(document).worker == "other"
+
+
+def test_another_payload_under_the_same_id_is_terminal(recorded: Recorded) -> None:
+    document = event_document(event_type=TYPE)
+    run(document)
+
+    with pytest.raises(Terminal, match="another event"):
+        run({**document, "amount_rupiah": 1})
+
+    assert recorded.calls == ["effects", "email"]
+
+
+def test_a_lost_claim_commits_no_effects_and_keeps_the_message(recorded: Recorded) -> None:
+    document = event_document(event_type=TYPE)
+
+    def overtaken(event: Event) -> None:
+        recorded.effects(event)
+        ProcessedEvent.objects.filter(event_id=event.event_id).update(fence=9)
+
+    handlers._handlers[TYPE] = Handler(effects=overtaken, notify=recorded.notify)
+
+    with pytest.raises(RetryLater):
+        run(document)
+
+    assert recorded.calls == ["effects"]
+    assert effects_of(document) == 0
+
+
+def test_an_event_type_has_one_handler(recorded: Recorded) -> None:
+    with pytest.raises(DuplicateHandler):
+        handlers.register(TYPE, Handler(effects=recorded.effects))

@@ -138,11 +138,12 @@ class FaultProxy:
         return injection
 
     def clear(self) -> None:
-        """Ends every injection and the added latency."""
+        """Ends every injection and the added latency, and takes connections again."""
         self.latency = 0.0
         for injection in self._injections:
             injection.clear()
         self._injections.clear()
+        self.listen()
 
     def calls(self, action: str | None = None, *, queue: str | None = None) -> list[Call]:
         """The calls so far, in the order in which they came."""
@@ -171,6 +172,8 @@ class FaultProxy:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout=10)
 
     async def _start_listening(self) -> None:
+        if self._server is not None:
+            return
         self._server = await asyncio.start_server(
             self._serve, "127.0.0.1", self.port, limit=_MAX_LINE_BYTES
         )

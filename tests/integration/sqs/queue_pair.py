@@ -13,6 +13,7 @@ from tests.faults.messages import celery_message
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.type_defs import MessageTypeDef
 
 BATCH_ENTRIES = 10
 """SQS takes at most 10 entries in a batch call, and 1 MiB in all."""
@@ -74,19 +75,28 @@ class Queue:
     def wait_empty(self, seconds: float = 10.0) -> None:
         wait_until(self.empty, seconds=seconds, what=f"an empty queue {self.name}", every=0.1)
 
+    def bodies(self) -> list[str]:
+        """What is visible on the queue. It is in flight afterwards."""
+        bodies: list[str] = []
+        while found := self._receive(self.url):
+            bodies += [message["Body"] for message in found]
+        return bodies
+
+    def _receive(self, url: str) -> list[MessageTypeDef]:
+        answer = self.client.receive_message(
+            QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=0
+        )
+        return answer.get("Messages", [])
+
     def dead(self) -> dict[str, str]:
         """Message ids and bodies of all that is or was in the DLQ. Takes them out of it."""
-        while True:
-            found = self.client.receive_message(
-                QueueUrl=self.dlq_url, MaxNumberOfMessages=10, WaitTimeSeconds=0
-            ).get("Messages", [])
-            if not found:
-                return dict(self._dead)
+        while found := self._receive(self.dlq_url):
             for message in found:
                 self._dead[message["MessageId"]] = message["Body"]
                 self.client.delete_message(
                     QueueUrl=self.dlq_url, ReceiptHandle=message["ReceiptHandle"]
                 )
+        return dict(self._dead)
 
     def wait_dead(self, count: int, seconds: float = 60.0) -> dict[str, str]:
         wait_until(

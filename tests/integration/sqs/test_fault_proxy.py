@@ -139,7 +139,9 @@ def test_some_entries_of_a_batch_fail_and_the_others_arrive(
     proxy: FaultProxy, client: SQSClient, queue: Queue
 ) -> None:
     proxy.inject(
-        FailedEntries("InternalError", which=lambda index, entry: entry["Id"] == "1"), times=1
+        FailedEntries("InternalError", which=lambda index, entry: entry["Id"] == "1"),
+        action="SendMessageBatch",
+        times=1,
     )
 
     answer = client.send_message_batch(

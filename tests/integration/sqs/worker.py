@@ -15,7 +15,7 @@ import psutil
 from skincare.local.deadline import wait_until
 from skincare.local.supervised import Supervised
 
-POLICY = {
+POLICY: dict[str, Any] = {
     "visibility_timeout": 16,
     "soft_time_limit": 4,
     "hard_time_limit": 5,
@@ -27,6 +27,7 @@ POLICY = {
     "concurrency": 2,
     "connect_timeout": 1,
     "read_timeout": 2,
+    "attempts": 2,
     "poll_timeout_margin": 2,
 }
 """Production's numbers (seconds), made short. They obey the same rules."""

@@ -1,0 +1,197 @@
+"""What was asked for, what the gateways said, and what went back. All money is whole rupiah."""
+
+import uuid
+from typing import Any, NoReturn
+
+from django.db import models
+from django.db.models import F, Q
+from django.utils import timezone
+
+from orders.append_only import AppendOnlyError, AppendOnlyModel
+from orders.models import Order
+from payments.status import PAID, PaymentStatus
+
+
+class Payment(models.Model):
+    """One transaction at one gateway for one order; an order paid twice has two.
+
+    It is opened at checkout and tied to the gateway's transaction by the first notification. Only
+    `payments.notifications` changes it.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="payments")
+    provider = models.CharField(max_length=32)
+    transaction_id = models.CharField(
+        max_length=128, blank=True, help_text="the gateway's; empty until it tells"
+    )
+    channel = models.CharField(max_length=64, blank=True, help_text="such as bank_transfer")
+    status = models.CharField(max_length=16, choices=PaymentStatus, default=PaymentStatus.PENDING)
+    amount_rupiah = models.BigIntegerField(help_text="what the order costs")
+    refunded_rupiah = models.BigIntegerField(default=0)
+    held_reason = models.CharField(
+        max_length=255, blank=True, help_text="why a person must look at it"
+    )
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    updated_at = models.DateTimeField(auto_now=True)
+    paid_at = models.DateTimeField(
+        null=True, blank=True, help_text="by the gateway's clock; stays after a reversal"
+    )
+
+    class Meta:
+        ordering = ["-created_at"]
+        indexes = [
+            models.Index(fields=["-created_at"], name="payment_newest"),
+            models.Index(fields=["status", "-created_at"], name="payment_status"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["provider", "transaction_id"],
+                condition=~Q(transaction_id=""),
+                name="payment_transaction_once",
+            ),
+            models.UniqueConstraint(
+                fields=["order", "provider"],
+                condition=Q(transaction_id=""),
+                name="payment_one_without_transaction",
+            ),
+            models.CheckConstraint(
+                name="payment_status_known", condition=Q(status__in=PaymentStatus.values)
+            ),
+            models.CheckConstraint(name="payment_amount_sign", condition=Q(amount_rupiah__gte=0)),
+            models.CheckConstraint(
+                name="payment_refunded_within_amount",
+                condition=Q(refunded_rupiah__gte=0, refunded_rupiah__lte=F("amount_rupiah")),
+            ),
+            models.CheckConstraint(
+                name="payment_paid_has_time",
+                condition=~Q(status__in=sorted(PAID)) | Q(paid_at__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.provider} {self.transaction_id or self.id}"
+
+    @property
+    def is_paid(self) -> bool:
+        """Whether the buyer's money came in (refunds are counted in `refunded_rupiah`)."""
+        return self.status in PAID
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a person must look at the payment."""
+        return bool(self.held_reason)
+
+
+class PaymentRefund(AppendOnlyModel):
+    """Money that went back, once per refund key; a payment's rows add up to `refunded_rupiah`."""
+
+    class Kind(models.TextChoices):
+        REFUND = "refund", "refund"  # the shop gave it back
+        CHARGEBACK = "chargeback", "chargeback"  # the buyer's bank took it back
+
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="refunds")
+    key = models.CharField(max_length=128, help_text="the gateway's identity of the refund")
+    kind = models.CharField(max_length=16, choices=Kind)
+    amount_rupiah = models.BigIntegerField()
+    refunded_at = models.DateTimeField(help_text="by the gateway's clock")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["payment", "key"], name="payment_refund_key_once"),
+            models.CheckConstraint(
+                name="payment_refund_amount_sign", condition=Q(amount_rupiah__gt=0)
+            ),
+            models.CheckConstraint(
+                name="payment_refund_kind_known",
+                condition=Q(kind__in=["refund", "chargeback"]),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.key}"
+
+
+class PaymentNotification(models.Model):
+    """One thing a gateway told us, kept once however often it is told.
+
+    What was told never changes. The outcome is written with it, and changes once at most: an
+    unmatched notification gets its final outcome when its order is there. The model and a trigger
+    in the database refuse everything else.
+    """
+
+    class Outcome(models.TextChoices):
+        APPLIED = "applied", "applied"  # the payment changed
+        REPEATED = "repeated", "repeated"  # the payment was in this state already
+        IGNORED = "ignored", "ignored"  # it tells of an earlier state than the payment's
+        HELD = "held", "held"  # a person must decide; the reason says why
+        UNMATCHED = "unmatched", "unmatched"  # its order or payment is not known (yet)
+
+    provider = models.CharField(max_length=32)
+    identity = models.CharField(max_length=255, help_text="the same for every repeat")
+    transaction_id = models.CharField(max_length=128)
+    order_reference = models.CharField(max_length=255, blank=True)
+    status = models.CharField(max_length=16, choices=PaymentStatus, blank=True)
+    amount = models.DecimalField(
+        max_digits=24, decimal_places=4, null=True, blank=True, help_text="as the gateway says it"
+    )
+    currency = models.CharField(max_length=8, blank=True)
+    channel = models.CharField(max_length=64, blank=True)
+    occurred_at = models.DateTimeField(help_text="by the gateway's clock")
+    payload = models.JSONField(help_text="only fields without secrets, card or customer data")
+    received_at = models.DateTimeField(default=timezone.now, editable=False)
+    payment = models.ForeignKey(
+        Payment, on_delete=models.PROTECT, related_name="notifications", null=True, blank=True
+    )
+    outcome = models.CharField(max_length=16, choices=Outcome)
+    reason = models.CharField(max_length=255, blank=True)
+    decided_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["provider", "transaction_id"], name="notification_transaction"),
+            models.Index(fields=["order_reference"], name="notification_order"),
+            models.Index(fields=["outcome", "-received_at"], name="notification_outcome"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["provider", "identity"], name="notification_once"),
+            models.CheckConstraint(
+                name="notification_outcome_known",
+                condition=Q(outcome__in=["applied", "repeated", "ignored", "held", "unmatched"]),
+            ),
+            models.CheckConstraint(
+                name="notification_matched_or_not",
+                condition=Q(outcome="unmatched", payment__isnull=True)
+                | (~Q(outcome="unmatched") & Q(payment__isnull=False)),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.provider} {self.identity}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise AppendOnlyError(self._meta.db_table)
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise AppendOnlyError(self._meta.db_table)
+
+    def decide(self, *, payment: Payment, outcome: str, reason: str) -> None:
+        """Write the final outcome of an unmatched notification.
+
+        Raises `AppendOnlyError` where it has one already.
+        """
+        unmatched = type(self).objects.filter(pk=self.pk, outcome=self.Outcome.UNMATCHED)
+        values = {
+            "payment": payment,
+            "outcome": outcome,
+            "reason": reason,
+            "decided_at": timezone.now(),
+        }
+        if not unmatched.update(**values):
+            raise AppendOnlyError(f"{self} is decided")
+        self.refresh_from_db()

@@ -1,0 +1,141 @@
+"""Strict reading of a gateway's JSON: what is odd is refused, never guessed.
+
+Every refusal is `Malformed`, naming the field and the rule.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final, NoReturn
+
+from payments.providers.base import MAX_AMOUNT, Malformed
+
+_DECIMAL_TEXT: Final = re.compile(r"\d{1,16}(\.\d{1,4})?\Z")
+_MAX_DECIMAL_PLACES: Final = 4
+
+
+def load_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object in `body`; numbers with a point or an exponent become Decimal.
+
+    Refuses duplicate keys, NaN and Infinity, and text that PostgreSQL cannot store.
+    """
+    try:
+        document = json.loads(
+            body.decode("utf-8"),
+            parse_float=Decimal,
+            parse_constant=_no_constant,
+            object_pairs_hook=_unique_keys,
+        )
+    except RecursionError:
+        raise Malformed("document", "is nested too deeply") from None
+    except (ValueError, ArithmeticError):  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+        raise Malformed("document", "must be UTF-8 JSON") from None
+    if not isinstance(document, dict):
+        raise Malformed("document", "must be a JSON object")
+    return document
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise Malformed("document", f"must not hold {name}")
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    unique = dict(pairs)
+    if len(unique) != len(pairs):
+        raise Malformed("document", "must not name a key twice")
+    return unique
+
+
+def child(document: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return the object under `name`."""
+    value = document.get(name)
+    if not isinstance(value, dict):
+        raise Malformed(name, "must be a JSON object")
+    return value
+
+
+def text(document: Mapping[str, Any], name: str, *, max_length: int = 255) -> str:
+    """Return the text under `name`, 1 to `max_length` characters."""
+    value = optional_text(document, name, max_length=max_length)
+    if not value:
+        raise Malformed(name, "is missing or empty")
+    return value
+
+
+def optional_text(document: Mapping[str, Any], name: str, *, max_length: int = 255) -> str:
+    """Return the text under `name`; empty where it is missing or null."""
+    value = document.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise Malformed(name, "must be a JSON string")
+    if len(value) > max_length:
+        raise Malformed(name, f"must be at most {max_length} characters")
+    if not is_storable(value):
+        raise Malformed(name, "must not hold a NUL or a lone surrogate")
+    return value
+
+
+def is_storable(value: str) -> bool:
+    """Whether PostgreSQL can store the text: it has neither NUL nor a lone surrogate."""
+    return "\x00" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def amount_number(document: Mapping[str, Any], name: str) -> Decimal:
+    """Return the JSON number under `name`, 0 or more, in rupiah."""
+    value = document.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+        raise Malformed(name, "must be a JSON number")
+    return _amount(Decimal(value), name)
+
+
+def amount_text(document: Mapping[str, Any], name: str) -> Decimal:
+    """Return the decimal number that is written as a string under `name`, in rupiah."""
+    value = text(document, name, max_length=32)
+    if not _DECIMAL_TEXT.match(value) or not value.isascii():
+        raise Malformed(name, 'must be a decimal number in a string, like "10000.00"')
+    return _amount(Decimal(value), name)
+
+
+def _amount(value: Decimal, name: str) -> Decimal:
+    # Compared before anything is computed: an exponent of millions would take the memory with it.
+    if not 0 <= value <= MAX_AMOUNT:
+        raise Malformed(name, f"must be 0 to {MAX_AMOUNT:f}")
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or exponent < -_MAX_DECIMAL_PLACES:
+        raise Malformed(name, f"must have at most {_MAX_DECIMAL_PLACES} decimal places")
+    return value
+
+
+def moment(document: Mapping[str, Any], name: str) -> datetime | None:
+    """Return the RFC 3339 time under `name`; None where it is missing."""
+    value = optional_text(document, name, max_length=40)
+    if not value:
+        return None
+    try:
+        parsed = datetime.fromisoformat(value)
+    except ValueError:
+        raise Malformed(name, "must be an RFC 3339 time") from None
+    if parsed.tzinfo is None:
+        raise Malformed(name, "must have an offset")
+    return parsed
+
+
+def kept_fields(document: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
+    """Return the named plain fields of `document`, ready for a JSON column.
+
+    Nested values and text that cannot be stored are left out: only what is known to be harmless is
+    kept.
+    """
+    kept: dict[str, Any] = {}
+    for name in sorted(names & document.keys()):
+        value = document[name]
+        if isinstance(value, Decimal):
+            kept[name] = str(value)
+        elif isinstance(value, str) and is_storable(value):
+            kept[name] = value[:255]
+        elif isinstance(value, bool | int) and abs(value) <= MAX_AMOUNT:
+            kept[name] = value
+    return kept

@@ -1,0 +1,236 @@
+"""Midtrans: a signed JSON document per change of a transaction.
+
+https://docs.midtrans.com/docs/https-notification-webhooks
+https://docs.midtrans.com/docs/transaction-status-cycle
+https://docs.midtrans.com/reference/refund-transactions-card (the shape of `refunds`)
+"""
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from typing import Any, Final, Literal
+
+from django.conf import settings
+
+from payments.providers.base import Forged, GatewayNotification, GatewayRefund, Malformed
+from payments.providers.document import (
+    amount_text,
+    kept_fields,
+    load_object,
+    optional_text,
+    text,
+)
+from payments.status import REFUND, PaymentStatus
+
+#: Midtrans writes times without an offset, in Jakarta's time (UTC+7, no daylight saving).
+_JAKARTA: Final = timezone(timedelta(hours=7))
+_TIME_FORMAT: Final = "%Y-%m-%d %H:%M:%S"
+_SUCCESS: Final = "200"
+
+_STATUSES: Final[Mapping[str, PaymentStatus]] = {
+    "pending": PaymentStatus.PENDING,
+    "authorize": PaymentStatus.AUTHORIZED,
+    "capture": PaymentStatus.CAPTURED,
+    "settlement": PaymentStatus.SETTLED,
+    "deny": PaymentStatus.DENIED,
+    "cancel": PaymentStatus.CANCELLED,
+    "expire": PaymentStatus.EXPIRED,
+    "failure": PaymentStatus.FAILED,
+    "refund": PaymentStatus.REFUNDED,
+    "partial_refund": PaymentStatus.PARTLY_REFUNDED,
+    "chargeback": PaymentStatus.REFUNDED,
+    "partial_chargeback": PaymentStatus.PARTLY_REFUNDED,
+}
+
+#: What is kept. Not kept, though sent: signature_key, masked_card, approval_code, va_numbers,
+#: customer_details, payer_phone_number, metadata and whatever Midtrans adds later.
+_KEPT: Final = frozenset(
+    {
+        "transaction_time",
+        "transaction_status",
+        "transaction_id",
+        "status_message",
+        "status_code",
+        "settlement_time",
+        "expiry_time",
+        "payment_type",
+        "order_id",
+        "merchant_id",
+        "gross_amount",
+        "fraud_status",
+        "currency",
+        "bank",
+        "acquirer",
+        "issuer",
+        "store",
+        "refund_amount",
+        "refund_key",
+    }
+)
+_KEPT_OF_REFUND: Final = frozenset(
+    {
+        "refund_chargeback_id",
+        "refund_chargeback_uuid",
+        "refund_amount",
+        "refund_key",
+        "refund_method",
+        "created_at",
+        "bank_confirmed_at",
+    }
+)
+
+
+class Midtrans:
+    """The gateway Midtrans."""
+
+    name = "midtrans"
+
+    def verify(self, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+        """Check `signature_key`: lower-case hex SHA-512 over three of the strings and our key.
+
+        It covers neither transaction_status nor fraud_status, so `parse` looks for contradictions.
+        """
+        document = load_object(body)
+        signed = "".join(
+            text(document, name) for name in ("order_id", "status_code", "gross_amount")
+        )
+        server_key = settings.MIDTRANS_SERVER_KEY
+        if not server_key:
+            raise Forged("MIDTRANS_SERVER_KEY is empty: nothing can be verified")
+        expected = hashlib.sha512((signed + server_key).encode()).hexdigest()
+        received = document.get("signature_key")
+        if not isinstance(received, str) or not hmac.compare_digest(
+            expected.encode(), received.encode("utf-8", "surrogatepass")
+        ):
+            raise Forged("signature_key does not match")
+        return document
+
+    def parse(self, document: dict[str, Any]) -> GatewayNotification | None:
+        """Return the normal form. Raises `Malformed`."""
+        word = text(document, "transaction_status", max_length=24)
+        status_code = text(document, "status_code", max_length=8)
+        fraud_status = optional_text(document, "fraud_status", max_length=16)
+        transaction_id = text(document, "transaction_id", max_length=128)
+        occurred_at = _occurred_at(document)
+        refunds = _refunds(document, word, occurred_at)
+        status, doubt = _read_status(word, status_code, fraud_status)
+        if status in REFUND and not refunds and not doubt:
+            doubt = f"{word} without an amount"
+        parts = [transaction_id, word, status_code]
+        if fraud_status:
+            parts.append(fraud_status)
+        parts.extend(_refund_identity(refunds))
+        return GatewayNotification(
+            provider=self.name,
+            identity=":".join(parts),
+            transaction_id=transaction_id,
+            order_reference=text(document, "order_id"),
+            status=status,
+            amount=amount_text(document, "gross_amount"),
+            # Documented for every notification, yet older payment types leave it out.
+            currency=optional_text(document, "currency", max_length=8) or "IDR",
+            occurred_at=occurred_at,
+            channel=optional_text(document, "payment_type", max_length=64),
+            refunds=refunds,
+            doubt=doubt,
+            payload=_kept(document),
+        )
+
+
+def _read_status(
+    word: str, status_code: str, fraud_status: str
+) -> tuple[PaymentStatus | None, str]:
+    """Return the status and why it is doubtful ("" where it is not).
+
+    Paid is only: status_code 200 with settlement, or with capture and fraud_status accept.
+    """
+    status = _STATUSES.get(word)
+    if status is None:
+        return None, f"unknown transaction_status {word}"
+    if status in (PaymentStatus.CAPTURED, PaymentStatus.AUTHORIZED):
+        if fraud_status == "challenge":
+            return PaymentStatus.CHALLENGED, ""
+        if fraud_status == "deny":
+            return PaymentStatus.DENIED, ""
+        if fraud_status != "accept" and status is PaymentStatus.CAPTURED:
+            return status, f"capture with fraud_status {fraud_status or 'missing'}"
+    if status in (PaymentStatus.CAPTURED, PaymentStatus.SETTLED, *REFUND):
+        if status_code != _SUCCESS:
+            return status, f"{word} with status_code {status_code}"
+        if fraud_status not in ("", "accept"):
+            return status, f"{word} with fraud_status {fraud_status}"
+    return status, ""
+
+
+def _occurred_at(document: Mapping[str, Any]) -> datetime:
+    settled = optional_text(document, "settlement_time", max_length=32)
+    if settled:
+        return _time(settled, "settlement_time")
+    return _time(text(document, "transaction_time", max_length=32), "transaction_time")
+
+
+def _time(value: str, name: str) -> datetime:
+    try:
+        return datetime.strptime(value, _TIME_FORMAT).replace(tzinfo=_JAKARTA)
+    except ValueError:
+        raise Malformed(name, "must be a time like 2026-11-11 00:00:00") from None
+
+
+def _refunds(
+    document: Mapping[str, Any], word: str, occurred_at: datetime
+) -> tuple[GatewayRefund, ...]:
+    """Return the refunds that the document lists: each keeps its own key and amount for ever.
+
+    The `refund_amount` beside the list is their sum. Without a list, a `refund_key` names the one
+    refund that is told of; a full refund or chargeback without either is all that is left.
+    """
+    if _STATUSES.get(word) not in REFUND:
+        return ()
+    kind: Literal["refund", "chargeback"] = "chargeback" if "chargeback" in word else "refund"
+    listed = document.get("refunds")
+    if listed is not None:
+        if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
+            raise Malformed("refunds", "must be a list of JSON objects")
+        if listed:
+            return tuple(_listed_refund(item, kind, occurred_at) for item in listed)
+    key = optional_text(document, "refund_key", max_length=128)
+    if key and document.get("refund_amount") is not None:
+        return (GatewayRefund(key, amount_text(document, "refund_amount"), kind, occurred_at),)
+    if word in ("refund", "chargeback"):
+        return (GatewayRefund(key or word, None, kind, occurred_at),)
+    return ()
+
+
+def _listed_refund(
+    item: Mapping[str, Any], kind: Literal["refund", "chargeback"], occurred_at: datetime
+) -> GatewayRefund:
+    key = optional_text(item, "refund_key", max_length=128) or optional_text(
+        item, "refund_chargeback_uuid", max_length=128
+    )
+    number = item.get("refund_chargeback_id")
+    if not key and isinstance(number, int) and not isinstance(number, bool):
+        key = f"refund_chargeback_id-{number}"[:128]
+    if not key:
+        raise Malformed("refunds", "must name a refund_key for each refund")
+    made = optional_text(item, "created_at", max_length=32)
+    refunded_at = _time(made, "refunds.created_at") if made else occurred_at
+    return GatewayRefund(key, amount_text(item, "refund_amount"), kind, refunded_at)
+
+
+def _refund_identity(refunds: tuple[GatewayRefund, ...]) -> list[str]:
+    """Return what tells apart two notifications whose refunds differ: the keys, or their digest."""
+    keys = sorted(refund.key for refund in refunds)
+    if len(keys) <= 1 and all(len(key) <= 64 for key in keys):
+        return keys
+    return [hashlib.sha256("\n".join(keys).encode()).hexdigest()]
+
+
+def _kept(document: Mapping[str, Any]) -> dict[str, Any]:
+    kept = kept_fields(document, _KEPT)
+    listed = document.get("refunds")
+    if isinstance(listed, list):
+        kept["refunds"] = [
+            kept_fields(item, _KEPT_OF_REFUND) for item in listed if isinstance(item, dict)
+        ]
+    return kept

@@ -1,0 +1,29 @@
+"""Payments that settle at checkout, without a gateway: the sandbox, and orders of 0 rupiah.
+
+They speak the gateways' normal form, so that they take the way of a real settlement.
+"""
+
+from decimal import Decimal
+from typing import Final
+
+from payments.models import Payment
+from payments.providers.base import CURRENCY, GatewayNotification
+from payments.status import PaymentStatus
+
+SANDBOX: Final = "sandbox"
+
+
+def settlement(payment: Payment) -> GatewayNotification:
+    """Return the notification that a gateway would send when `payment` settles."""
+    return GatewayNotification(
+        provider=payment.provider,
+        identity=f"{payment.id}:settlement",
+        transaction_id=str(payment.id),
+        order_reference=str(payment.order_id),
+        status=PaymentStatus.SETTLED,
+        amount=Decimal(payment.amount_rupiah),
+        currency=CURRENCY,
+        occurred_at=payment.created_at,
+        channel=payment.provider,
+        payload={"transaction_status": "settlement"},
+    )

@@ -1,0 +1,232 @@
+"""Xendit: invoice callbacks, the Payments API's events (v2 and v3), and refund events.
+
+One secret header proves the sender; the body is not signed.
+
+https://docs.xendit.co/docs/payments-api-webhooks
+https://docs.xendit.co/apidocs/payment-webhook-notification
+https://docs.xendit.co/apidocs/refund-webhook-notification
+https://github.com/xendit/xendit-node/blob/master/docs/invoice/InvoiceCallback.md
+"""
+
+import hmac
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Final
+
+import structlog
+from django.conf import settings
+
+from payments.providers.base import Forged, GatewayNotification, GatewayRefund, Malformed
+from payments.providers.document import (
+    amount_number,
+    child,
+    kept_fields,
+    load_object,
+    moment,
+    optional_text,
+    text,
+)
+from payments.status import PaymentStatus
+
+log = structlog.get_logger(__name__)
+
+_TOKEN_HEADER: Final = "x-callback-token"  # noqa: S105  (the header's name)
+
+#: PAID is "the buyer paid", SETTLED "it is on our balance": the money is the shop's in both.
+_INVOICE_STATUSES: Final[Mapping[str, PaymentStatus]] = {
+    "PENDING": PaymentStatus.PENDING,
+    "PAID": PaymentStatus.SETTLED,
+    "SETTLED": PaymentStatus.SETTLED,
+    "EXPIRED": PaymentStatus.EXPIRED,
+}
+
+#: event → (the state that it tells of, the data.status values that agree with it).
+_PAYMENT_EVENTS: Final[Mapping[str, tuple[PaymentStatus, frozenset[str]]]] = {
+    # Payments API v3
+    "payment.capture": (PaymentStatus.SETTLED, frozenset({"SUCCEEDED"})),
+    "payment.authorization": (PaymentStatus.AUTHORIZED, frozenset({"AUTHORIZED"})),
+    "payment.failure": (PaymentStatus.FAILED, frozenset({"FAILED"})),
+    "payment.expiry": (PaymentStatus.EXPIRED, frozenset({"EXPIRED"})),
+    # Payments API v2
+    "payment.succeeded": (PaymentStatus.SETTLED, frozenset({"SUCCEEDED"})),
+    "payment.awaiting_capture": (PaymentStatus.AUTHORIZED, frozenset({"AWAITING_CAPTURE"})),
+    "payment.pending": (PaymentStatus.PENDING, frozenset({"PENDING"})),
+    "payment.failed": (PaymentStatus.FAILED, frozenset({"FAILED"})),
+}
+_REFUND_SUCCEEDED: Final = "refund.succeeded"
+
+#: What is kept. Not kept, though sent: payer and customer data, payment_destination (a virtual
+#: account number), payment_details, card data, channel_properties, metadata, return URLs.
+_KEPT: Final = frozenset(
+    {
+        "id",
+        "external_id",
+        "reference_id",
+        "payment_id",
+        "payment_request_id",
+        "invoice_id",
+        "status",
+        "amount",
+        "paid_amount",
+        "request_amount",
+        "currency",
+        "country",
+        "channel_code",
+        "payment_method",
+        "payment_channel",
+        "bank_code",
+        "failure_code",
+        "reason",
+        "type",
+        "capture_method",
+        "created",
+        "updated",
+        "paid_at",
+    }
+)
+_KEPT_OF_CAPTURE: Final = frozenset({"capture_id", "capture_amount", "capture_timestamp"})
+
+
+class Xendit:
+    """The gateway Xendit."""
+
+    name = "xendit"
+
+    def verify(self, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
+        """Check the callback token of the dashboard, then read the body."""
+        token = settings.XENDIT_CALLBACK_TOKEN
+        if not token:
+            raise Forged("XENDIT_CALLBACK_TOKEN is empty: nothing can be verified")
+        received = headers.get(_TOKEN_HEADER, "")
+        if not hmac.compare_digest(token.encode(), received.encode("utf-8", "surrogatepass")):
+            raise Forged(f"{_TOKEN_HEADER} does not match")
+        return load_object(body)
+
+    def parse(self, document: dict[str, Any]) -> GatewayNotification | None:
+        """Return the normal form, or None for another product's event. Raises `Malformed`."""
+        if "event" not in document:
+            return _invoice(document)
+        event = text(document, "event", max_length=64)
+        if event in _PAYMENT_EVENTS:
+            return _payment(document, event)
+        if event == _REFUND_SUCCEEDED:
+            return _refund(document)
+        log.info("notification_of_other_product", provider=self.name, xendit_event=event)
+        return None
+
+
+def _invoice(document: Mapping[str, Any]) -> GatewayNotification:
+    word = text(document, "status", max_length=32)
+    invoice_id = text(document, "id", max_length=128)
+    status = _INVOICE_STATUSES.get(word)
+    amount = amount_number(document, "amount")
+    doubt = "" if status else f"unknown invoice status {word}"
+    if status is PaymentStatus.SETTLED and document.get("paid_amount") is not None:
+        paid = amount_number(document, "paid_amount")
+        if paid != amount:
+            doubt = f"invoice of {amount} was paid with {paid}"
+    payment_id = optional_text(document, "payment_id", max_length=128)
+    return GatewayNotification(
+        provider=Xendit.name,
+        identity=f"invoice:{invoice_id}:{word}",
+        transaction_id=invoice_id,
+        other_ids=(payment_id,) if payment_id else (),
+        order_reference=text(document, "external_id"),
+        status=status,
+        amount=amount,
+        currency=text(document, "currency", max_length=8),
+        occurred_at=_first_moment(document, "paid_at", "updated", "created"),
+        channel=optional_text(document, "payment_channel", max_length=64)
+        or optional_text(document, "payment_method", max_length=64),
+        doubt=doubt,
+        payload=kept_fields(document, _KEPT),
+    )
+
+
+def _payment(document: Mapping[str, Any], event: str) -> GatewayNotification:
+    data = child(document, "data")
+    status, agreeing = _PAYMENT_EVENTS[event]
+    word = text(data, "status", max_length=32)
+    payment_id = text(data, "payment_id" if "payment_id" in data else "id", max_length=128)
+    request_id = optional_text(data, "payment_request_id", max_length=128)
+    doubt = "" if word in agreeing else f"{event} with status {word}"
+    return GatewayNotification(
+        provider=Xendit.name,
+        identity=f"payment:{payment_id}:{event}:{word}",
+        transaction_id=payment_id,
+        other_ids=(request_id,) if request_id else (),
+        order_reference=text(data, "reference_id"),
+        status=status,
+        amount=_payment_amount(data),
+        currency=text(data, "currency", max_length=8),
+        occurred_at=_first_moment(data, "updated", "created", fallback=document),
+        channel=optional_text(data, "channel_code", max_length=64),
+        doubt=doubt,
+        payload={"event": event, **_kept_payment(data)},
+    )
+
+
+def _payment_amount(data: Mapping[str, Any]) -> Decimal:
+    """Return what was captured; where nothing is captured yet, what was asked for."""
+    captures = data.get("captures")
+    if isinstance(captures, list) and captures:
+        if not all(isinstance(capture, dict) for capture in captures):
+            raise Malformed("captures", "must be a list of JSON objects")
+        return sum((amount_number(capture, "capture_amount") for capture in captures), Decimal(0))
+    return amount_number(data, "request_amount" if "request_amount" in data else "amount")
+
+
+def _kept_payment(data: Mapping[str, Any]) -> dict[str, Any]:
+    kept = kept_fields(data, _KEPT)
+    captures = data.get("captures")
+    if isinstance(captures, list):
+        kept["captures"] = [
+            kept_fields(item, _KEPT_OF_CAPTURE) for item in captures if isinstance(item, dict)
+        ]
+    return kept
+
+
+def _refund(document: Mapping[str, Any]) -> GatewayNotification:
+    """Read a refund. It names the payment, not our order; each refund has its own id and amount."""
+    data = child(document, "data")
+    if "id" not in data and isinstance(data.get("data"), dict):
+        data = data["data"]  # the documentation's own example wraps it twice
+    refund_id = text(data, "id", max_length=128)
+    ids = [
+        optional_text(data, name, max_length=128)
+        for name in ("payment_id", "payment_request_id", "invoice_id")
+    ]
+    known_ids = [one for one in ids if one]
+    if not known_ids:
+        raise Malformed("payment_id", "is missing or empty")
+    word = text(data, "status", max_length=32)
+    occurred_at = _first_moment(data, "updated", "created", fallback=document)
+    return GatewayNotification(
+        provider=Xendit.name,
+        identity=f"refund:{refund_id}:{word}",
+        transaction_id=known_ids[0],
+        other_ids=tuple(known_ids[1:]),
+        order_reference="",
+        status=PaymentStatus.PARTLY_REFUNDED,
+        amount=None,
+        currency=text(data, "currency", max_length=8),
+        occurred_at=occurred_at,
+        channel=optional_text(data, "channel_code", max_length=64),
+        refunds=(GatewayRefund(refund_id, amount_number(data, "amount"), "refund", occurred_at),),
+        doubt="" if word == "SUCCEEDED" else f"{_REFUND_SUCCEEDED} with status {word}",
+        payload={"event": _REFUND_SUCCEEDED, **kept_fields(data, _KEPT)},
+    )
+
+
+def _first_moment(
+    data: Mapping[str, Any], *names: str, fallback: Mapping[str, Any] | None = None
+) -> datetime:
+    for name in names:
+        found = moment(data, name)
+        if found:
+            return found
+    found = moment(fallback, "created") if fallback is not None else None
+    if found is None:
+        raise Malformed(names[0], "is missing")
+    return found

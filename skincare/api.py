@@ -8,10 +8,10 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
-from orders.api import router as orders_router
-from payments.api import router as payments_router
 
+from orders.api import router as orders_router
 from orders.problems import Problem, problem_response
+from payments.api import router as payments_router
 
 log = structlog.get_logger(__name__)
 

@@ -116,9 +116,7 @@ SENTRY_DSN = env.str("SENTRY_DSN", default="")
 RELEASE = env.str("RELEASE", default="development")
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
 
-vars().update(
-    env.email_url("EMAIL_URL", default="consolemail://" if not IN_PRODUCTION else env.NOTSET)
-)
+vars().update(env.email_url_config(required("EMAIL_URL", development="consolemail://")))
 EMAIL_TIMEOUT = 10  # seconds; three tries stay far below the soft time limit
 DEFAULT_FROM_EMAIL = env.str(
     "DEFAULT_FROM_EMAIL", default="Toko Skincare <pesanan@skincare.example>"

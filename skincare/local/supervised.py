@@ -66,10 +66,12 @@ class Supervised:
     def _read_pid(self) -> int:
         assert self._watchdog.stdout  # noqa: S101 for the type checker: it is a pipe
         words = self._watchdog.stdout.readline().split()
-        if not words:
-            self._watchdog.wait()
-            raise ProgramError(f"{self.name} did not start\n{self.log_tail()}")
-        return int(words[1])
+        if words:
+            return int(words[1])
+        self._watchdog.wait()
+        reason = self.log_tail()
+        self.stop()
+        raise ProgramError(f"{self.name} did not start\n{reason}")
 
     @property
     def running(self) -> bool:

@@ -1,0 +1,110 @@
+"""Wrong settings stop the process at boot, with the fix in the message."""
+
+import ast
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCTION = {
+    "APP_ENV": "production",
+    "SECRET_KEY": "k" * 60 + "0123456789",
+    "ALLOWED_HOSTS": "shop.example",
+    "DATABASE_URL": "postgresql://skincare:secret@db.example:5432/skincare",
+    "AWS_REGION": "ap-southeast-3",
+    "ORDER_EVENTS_QUEUE_URL": "https://sqs.example/000000000000/skincare-order-events",
+    "MIDTRANS_SERVER_KEY": "Mid-server-key",
+    "XENDIT_CALLBACK_TOKEN": "xendit-token",
+    "EMAIL_URL": "smtp+tls://user:password@smtp.example:587",
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"APP_ENV": "staging"}, "APP_ENV is 'staging': set it to development, test or production"),
+        ({"SECRET_KEY": ""}, "SECRET_KEY is empty: set it"),
+        ({"SECRET_KEY": "short"}, "SECRET_KEY is shorter than 50 characters: make one with"),
+        ({"DEBUG": "true"}, "DEBUG is on in production: remove DEBUG"),
+        ({"ALLOWED_HOSTS": ""}, "ALLOWED_HOSTS is empty: list the API's host names"),
+        ({"DATABASE_URL": ""}, "DATABASE_URL is empty: set it"),
+        ({"DATABASE_URL": "sqlite:///db.sqlite3"}, "DATABASE_URL is not a PostgreSQL URL"),
+        ({"AWS_REGION": ""}, "AWS_REGION is empty: set it"),
+        ({"ORDER_EVENTS_QUEUE_URL": ""}, "ORDER_EVENTS_QUEUE_URL is empty: set it"),
+        ({"SQS_ENDPOINT_URL": "http://127.0.0.1:4566"}, "SQS_ENDPOINT_URL is plain http"),
+        ({"MIDTRANS_SERVER_KEY": " "}, "MIDTRANS_SERVER_KEY is empty: set it"),
+        ({"XENDIT_CALLBACK_TOKEN": ""}, "XENDIT_CALLBACK_TOKEN is empty: set it"),
+        ({"PAYMENT_PROVIDERS": "midtrans,paypal"}, "PAYMENT_PROVIDERS names paypal: known are"),
+        ({"PAYMENT_PROVIDERS": "sandbox"}, "PAYMENT_PROVIDERS enables sandbox in production"),
+        ({"EMAIL_URL": ""}, "EMAIL_URL is empty: set it"),
+        ({"APP_ENV": "development", "MIDTRANS_SERVER_KEY": ""}, "MIDTRANS_SERVER_KEY is empty"),
+    ],
+)
+def test_a_wrong_setting_is_refused_with_its_remedy(
+    changes: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {**PRODUCTION, **changes}.items():
+        monkeypatch.setenv(name, value)
+    for name in {"DEBUG", "SQS_ENDPOINT_URL", "PAYMENT_PROVIDERS"} - set(changes):
+        monkeypatch.delenv(name, raising=False)
+
+    with pytest.raises(ImproperlyConfigured) as refusal:
+        runpy.run_path(str(ROOT / "skincare" / "settings.py"))
+
+    assert str(refusal.value).startswith(message)
+
+
+def test_a_disabled_provider_needs_no_secret() -> None:
+    environment = {**PRODUCTION, "PAYMENT_PROVIDERS": "midtrans", "XENDIT_CALLBACK_TOKEN": ""}
+
+    assert run_check(environment).returncode == 0
+
+
+def test_production_settings_pass_djangos_deployment_checks() -> None:
+    checked = run_check(PRODUCTION)
+
+    assert checked.returncode == 0, checked.stderr
+    assert "no issues" in checked.stdout
+
+
+def run_check(environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    return subprocess.run(
+        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
+        cwd=ROOT,
+        env={**inherited, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_every_variable_that_the_settings_read_is_documented() -> None:
+    source = (ROOT / "skincare" / "settings.py").read_text()
+    documented = {
+        line.partition("=")[0]
+        for line in (ROOT / ".env.example").read_text().splitlines()
+        if line and not line.startswith("#")
+    }
+
+    assert variables_read(source) == documented
+
+
+def variables_read(source: str) -> set[str]:
+    """Return the names given to env.* calls, to required() and to provider_secret()."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        function = ast.unparse(node.func)
+        texts = [a.value for a in node.args if isinstance(a, ast.Constant)]
+        if function.startswith("env.") or function == "required":
+            names.update(texts[:1])
+        elif function == "provider_secret":
+            names.update(texts[1:2])
+    return names

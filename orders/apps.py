@@ -1,6 +1,26 @@
+from datetime import timedelta
+
 from django.apps import AppConfig
+from django.conf import settings
+
+_EXPIRY_SWEEP_SECONDS = 60.0
 
 
 class OrdersConfig(AppConfig):
     name = "orders"
     verbose_name = "Shop"
+
+    def ready(self) -> None:
+        from orders import handlers, lifecycle
+        from skincare.events import relay
+        from skincare.events.handlers import register
+        from skincare.events.schema import ORDER_CONFIRMED
+
+        register(ORDER_CONFIRMED, handlers.ORDER_CONFIRMED)
+        relay.every(
+            _EXPIRY_SWEEP_SECONDS,
+            "expire_unpaid_orders",
+            lambda: lifecycle.expire_unpaid_orders(
+                older_than=timedelta(hours=settings.UNPAID_ORDER_EXPIRES_HOURS)
+            ),
+        )

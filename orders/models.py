@@ -105,6 +105,11 @@ class Order(models.Model):
         return self.number
 
     @property
+    def status_now(self) -> OrderStatus:
+        """The status as its enum; a row from the database carries text."""
+        return OrderStatus(self.status)
+
+    @property
     def is_held(self) -> bool:
         """Whether a person must look at the order before it is shipped."""
         return bool(self.held_reason)
@@ -131,7 +136,7 @@ class OrderLine(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.quantity} × {self.sku}"
+        return f"{self.quantity} x {self.sku}"
 
     @property
     def amount_rupiah(self) -> int:

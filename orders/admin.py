@@ -1,0 +1,204 @@
+"""Plain admin of the shop: products can be edited, what happened can only be read."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.forms import ModelForm
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from orders.models import (
+    CheckoutRequest,
+    Order,
+    OrderLine,
+    OrderTransition,
+    Product,
+    StockMovement,
+)
+from orders.money import rupiah
+from orders.search import refresh_search
+from skincare.events.admin import ReadOnlyAdmin
+
+
+def _link(page: str, query: str, value: object, text: str) -> SafeString:
+    """Return a link to an admin list, narrowed by one query parameter."""
+    return format_html('<a href="{}?{}={}">{}</a>', reverse(page), query, value, text)
+
+
+def _event_link(event_id: str) -> SafeString:
+    return _link("admin:events_processedevent_changelist", "q", event_id, event_id)
+
+
+class ReadOnlyInline(admin.TabularInline):
+    """Rows that the application writes and people only read."""
+
+    extra = 0
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+
+class OrderLineInline(ReadOnlyInline):
+    model = OrderLine
+    fields = ["sku", "name", "quantity", "unit_price_rupiah"]
+
+
+class OrderTransitionInline(ReadOnlyInline):
+    model = OrderTransition
+    fields = ["created_at", "from_status", "to_status", "reason", "event_id"]
+
+
+class StockMovementInline(ReadOnlyInline):
+    model = StockMovement
+    fields = ["created_at", "product", "kind", "stock_delta", "reserved_delta", "event_id"]
+
+
+class HeldFilter(admin.SimpleListFilter):
+    """Orders that wait for a person."""
+
+    title = "held"
+    parameter_name = "held"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "for a person"), ("no", "no")]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        match self.value():
+            case "yes":
+                return queryset.exclude(held_reason="")
+            case "no":
+                return queryset.filter(held_reason="")
+        return queryset
+
+
+@admin.register(Order)
+class OrderAdmin(ReadOnlyAdmin):
+    list_display = ["number", "status", "total", "payment_method", "held", "created_at", "paid_at"]
+    list_filter = ["status", HeldFilter, "payment_method", "language", "created_at"]
+    search_fields = ["=number", "=id", "=email", "=transitions__event_id"]
+    show_full_result_count = False
+    readonly_fields = ["payments", "events", "outbox"]
+    inlines = [OrderLineInline, OrderTransitionInline, StockMovementInline]
+
+    @admin.display(description="total", ordering="total_rupiah")
+    def total(self, order: Order) -> str:
+        return rupiah(order.total_rupiah)
+
+    @admin.display(boolean=True)
+    def held(self, order: Order) -> bool:
+        return order.is_held
+
+    @admin.display
+    def payments(self, order: Order) -> SafeString:
+        page = "admin:payments_payment_changelist"
+        return _link(page, "order__id__exact", order.pk, "payments of this order")
+
+    @admin.display
+    def events(self, order: Order) -> SafeString:
+        page = "admin:events_processedevent_changelist"
+        return _link(page, "q", order.pk, "how its events were processed")
+
+    @admin.display
+    def outbox(self, order: Order) -> SafeString:
+        page = "admin:events_outboxevent_changelist"
+        return _link(page, "q", order.pk, "how its events were sent")
+
+
+class EventOfOrderAdmin(ReadOnlyAdmin):
+    """Rows that an event wrote for an order: search by both, links to both."""
+
+    list_select_related = ["order"]
+    show_full_result_count = False
+
+    @admin.display(description="order")
+    def of_order(self, row: Any) -> SafeString | str:
+        if row.order is None:
+            return "-"
+        page = reverse("admin:orders_order_change", args=[row.order_id])
+        return format_html('<a href="{}">{}</a>', page, row.order.number)
+
+    @admin.display(description="event")
+    def event(self, row: Any) -> SafeString:
+        return _event_link(row.event_id)
+
+
+@admin.register(StockMovement)
+class StockMovementAdmin(EventOfOrderAdmin):
+    list_display = [
+        "created_at",
+        "product",
+        "kind",
+        "stock_delta",
+        "reserved_delta",
+        "of_order",
+        "event",
+    ]
+    list_filter = ["kind", "created_at"]
+    list_select_related = ["order", "product"]
+    search_fields = ["=event_id", "=order__number", "=product__sku"]
+    readonly_fields = ["of_order", "event"]
+
+
+@admin.register(OrderTransition)
+class OrderTransitionAdmin(EventOfOrderAdmin):
+    list_display = ["created_at", "of_order", "from_status", "to_status", "reason", "event"]
+    list_filter = ["to_status", "created_at"]
+    search_fields = ["=event_id", "=order__number"]
+    readonly_fields = ["of_order", "event"]
+
+
+@admin.register(OrderLine)
+class OrderLineAdmin(ReadOnlyAdmin):
+    list_display = ["order", "sku", "name", "quantity", "unit_price_rupiah"]
+    list_select_related = ["order"]
+    search_fields = ["=order__number", "=sku"]
+    show_full_result_count = False
+
+
+@admin.register(CheckoutRequest)
+class CheckoutRequestAdmin(ReadOnlyAdmin):
+    list_display = ["order", "scope", "key", "created_at"]
+    list_filter = ["created_at"]
+    list_select_related = ["order"]
+    search_fields = ["=key", "=order__number"]
+    show_full_result_count = False
+
+
+@admin.register(Product)
+class ProductAdmin(admin.ModelAdmin):
+    """Texts, price and visibility. The numbers of the stock move only with a StockMovement."""
+
+    list_display = ["sku", "name", "price", "stock", "reserved", "is_active"]
+    list_filter = ["is_active", "search_in_stock"]
+    search_fields = ["=sku", "name"]
+    readonly_fields = ["stock", "reserved", "search_refreshed_at", "created_at", "movements"]
+
+    @admin.display(description="price", ordering="price_rupiah")
+    def price(self, product: Product) -> str:
+        return rupiah(product.price_rupiah)
+
+    @admin.display
+    def movements(self, product: Product) -> SafeString | str:
+        if product.pk is None:
+            return "-"
+        page = "admin:orders_stockmovement_changelist"
+        return _link(page, "q", product.sku, "stock movements of this product")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return False
+
+    def save_model(
+        self, request: HttpRequest, obj: Product, form: ModelForm[Product], change: bool
+    ) -> None:
+        """Save only what the form changed: stock moves while people type."""
+        if change:
+            obj.save(update_fields=form.changed_data)
+        else:
+            obj.save()
+        refresh_search([obj.pk])

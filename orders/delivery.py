@@ -1,0 +1,65 @@
+"""Handing an email to the provider: what is tried again here, by the queue, or never.
+
+Errors of the provider are told by their code only: its own words can hold the buyer's address.
+"""
+
+import smtplib
+from typing import NoReturn
+
+import stamina
+from django.conf import settings
+from django.core.mail import EmailMessage
+
+from skincare.events.handlers import TerminalError
+
+
+class EmailDelayed(Exception):
+    """The provider cannot take the email now: worth another try."""
+
+
+class EmailRefused(TerminalError):
+    """The provider will never take this email: a person must look."""
+
+
+def deliver(email: EmailMessage) -> None:
+    """Hand `email` to the provider; try `settings.EMAIL_TRIES` times where it is busy or away.
+
+    Raises `EmailRefused` for a permanent refusal, `EmailDelayed` after the last try. Anything
+    else, such as refused credentials, is raised as it is: the queue tries again later.
+    """
+    first, second = settings.EMAIL_RETRY_WAIT_SECONDS
+    for attempt in stamina.retry_context(
+        on=EmailDelayed,
+        attempts=settings.EMAIL_TRIES,
+        timeout=None,
+        wait_initial=first,
+        wait_exp_base=second / first,
+        wait_jitter=first / 2,
+        wait_max=second + first / 2,
+    ):
+        with attempt:
+            _hand_over(email)
+
+
+def _hand_over(email: EmailMessage) -> None:
+    try:
+        email.send()
+    except smtplib.SMTPAuthenticationError:
+        raise
+    except smtplib.SMTPRecipientsRefused as error:
+        _refuse(max(code for code, _ in error.recipients.values()))
+    except smtplib.SMTPResponseException as error:
+        _refuse(error.smtp_code)
+    except smtplib.SMTPServerDisconnected:
+        raise EmailDelayed("the provider closed the connection") from None
+    except smtplib.SMTPException:
+        raise
+    except OSError as error:  # refused, reset, timed out, no such host
+        raise EmailDelayed(type(error).__name__) from None
+
+
+def _refuse(code: int) -> NoReturn:
+    # RFC 5321, 4.2.1: 4yz is transient, 5yz is permanent. smtplib gives -1 for no valid answer.
+    if 500 <= code < 600:
+        raise EmailRefused(f"SMTP {code}") from None
+    raise EmailDelayed(f"SMTP {code}") from None

@@ -1,0 +1,105 @@
+"""The shop's emails: what is said, in the buyer's language.
+
+Each may be sent again for the same event: it then carries the same Message-ID, and a mail program
+shows it once.
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from email.utils import parseaddr
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.core.mail import EmailMultiAlternatives
+from django.template.loader import render_to_string
+from django.utils import timezone, translation
+from django.utils.translation import gettext as _
+
+from orders.delivery import deliver
+from orders.models import Order
+from orders.money import rupiah
+from orders.numbers import JAKARTA
+from orders.status import OrderStatus
+from skincare.events.schema import new_event_id
+
+log = structlog.get_logger(__name__)
+
+_SUBJECTS: dict[str, Callable[[], str]] = {
+    "order_confirmation": lambda: _("Pesanan %(number)s kami terima"),
+    "receipt": lambda: _("Pembayaran pesanan %(number)s kami terima"),
+    "payment_failed": lambda: _("Pembayaran pesanan %(number)s tidak berhasil"),
+    "refund": lambda: _("Pengembalian dana pesanan %(number)s"),
+}
+
+
+def send_order_confirmation(*, order_id: UUID | str, event_id: str) -> None:
+    """Tell the buyer that the order is taken, and until when it waits for its payment."""
+    _send("order_confirmation", order_id, event_id)
+
+
+def send_receipt(*, order_id: UUID | str, event_id: str) -> None:
+    """Tell the buyer that the payment has arrived."""
+    _send("receipt", order_id, event_id)
+
+
+def send_payment_failed(*, order_id: UUID | str, event_id: str) -> None:
+    """Tell the buyer that the payment failed or was reversed, and what becomes of the order."""
+    _send("payment_failed", order_id, event_id)
+
+
+def send_refund(*, order_id: UUID | str, event_id: str, amount_rupiah: int) -> None:
+    """Tell the buyer that `amount_rupiah` goes back, and how much that makes in all."""
+    _send("refund", order_id, event_id, amount=rupiah(amount_rupiah))
+
+
+def message_id(*, kind: str, event_id: str) -> str:
+    """Return the Message-ID of the email of this kind for an event; always the same one."""
+    domain = parseaddr(settings.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2]
+    # An event id may hold characters that a Message-ID may not (RFC 5322, 3.6.4).
+    return f"<{new_event_id('email', event_id)}.{kind}@{domain}>"
+
+
+def compose(kind: str, order: Order, *, event_id: str, **context: Any) -> EmailMultiAlternatives:
+    """Return the email of this kind for `order`, as text and HTML, ready to be sent."""
+    with translation.override(order.language), timezone.override(JAKARTA):
+        context |= _order_context(order)
+        email = EmailMultiAlternatives(
+            subject=_SUBJECTS[kind]() % {"number": order.number},
+            body=render_to_string(f"orders/email/{kind}.txt", context),
+            to=[order.email],
+            headers={
+                "Message-ID": message_id(kind=kind, event_id=event_id),
+                "Auto-Submitted": "auto-generated",  # RFC 3834: no out-of-office answers
+            },
+        )
+        email.attach_alternative(
+            render_to_string(f"orders/email/{kind}.html", context), "text/html"
+        )
+    return email
+
+
+def _send(kind: str, order_id: UUID | str, event_id: str, **context: Any) -> None:
+    order = Order.objects.prefetch_related("lines").get(pk=order_id)
+    deliver(compose(kind, order, event_id=event_id, **context))
+    log.info("email_sent", kind=kind, order_id=str(order.pk), event_id=event_id)
+
+
+def _order_context(order: Order) -> dict[str, Any]:
+    return {
+        "language": order.language,
+        "number": order.number,
+        "ordered_at": order.created_at,
+        "pay_until": order.created_at + timedelta(hours=settings.UNPAID_ORDER_EXPIRES_HOURS),
+        "is_pending": order.status == OrderStatus.PENDING,
+        "is_off": order.status in (OrderStatus.CANCELLED, OrderStatus.EXPIRED),
+        "is_held": order.is_held,
+        "is_refunded": order.status == OrderStatus.REFUNDED,
+        "lines": [
+            {"name": line.name, "quantity": line.quantity, "amount": rupiah(line.amount_rupiah)}
+            for line in order.lines.all()
+        ],
+        "total": rupiah(order.total_rupiah),
+        "refunded": rupiah(order.refunded_rupiah),
+    }

@@ -1,0 +1,57 @@
+"""The Idempotency-Key of a checkout: one order for each key, and the same answer again.
+
+Only checkouts that made an order are remembered. A refusal changed nothing, so the same key may be
+used to try again.
+"""
+
+import hashlib
+import json
+import re
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+
+from orders.models import CheckoutRequest
+from orders.refusals import (
+    IdempotencyKeyReused,
+    InvalidIdempotencyKey,
+    MissingIdempotencyKey,
+)
+
+_VISIBLE_ASCII: Final = re.compile(r"[\x21-\x7e]+\Z")
+
+
+def check_key(key: str | None) -> str:
+    """Return the key. Raises `MissingIdempotencyKey` and `InvalidIdempotencyKey`."""
+    if not key:
+        raise MissingIdempotencyKey("must be sent: a value of your own, new for each order")
+    longest: int = settings.IDEMPOTENCY_KEY_MAX_LENGTH
+    if len(key) > longest or not _VISIBLE_ASCII.match(key):
+        raise InvalidIdempotencyKey(f"must be 1 to {longest} visible ASCII characters")
+    return key
+
+
+def body_hash(body: dict[str, Any]) -> str:
+    """Return the hexadecimal SHA-256 of what was asked for; the order of keys does not count."""
+    canonical = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def claim_key(
+    *, scope: str, key: str, body: dict[str, Any], order_id: UUID
+) -> tuple[CheckoutRequest, bool]:
+    """Take the key for the order that is about to be made, inside checkout's transaction.
+
+    Returns the request, and whether it is new. Where another transaction holds the key, waits for
+    its end: the unique constraint lets one of two parallel requests through. Raises
+    `IdempotencyKeyReused` where the key belongs to another body.
+    """
+    wanted = body_hash(body)
+    # The order does not exist yet: its foreign key is checked when the transaction commits.
+    request, is_new = CheckoutRequest.objects.get_or_create(
+        scope=scope, key=key, defaults={"body_hash": wanted, "order_id": order_id}
+    )
+    if request.body_hash != wanted:
+        raise IdempotencyKeyReused("was used before with another body: use a new one")
+    return request, is_new

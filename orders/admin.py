@@ -194,7 +194,7 @@ class ProductAdmin(admin.ModelAdmin):
         return False
 
     def save_model(
-        self, request: HttpRequest, obj: Product, form: ModelForm[Product], change: bool
+        self, request: HttpRequest, obj: Product, form: "ModelForm[Product]", change: bool
     ) -> None:
         """Save only what the form changed: stock moves while people type."""
         if change:

@@ -35,11 +35,12 @@ _MAX_LINE_BYTES = 1 << 20
 
 @dataclass
 class Call:
-    """One API call as the proxy saw it. Times are `time.monotonic()` seconds."""
+    """One API call as the proxy saw it. Times are `time.time()` seconds."""
 
     action: str
     queue: str
     document: dict[str, Any]
+    access_key: str
     started: float
     fault: Fault | None = None
     status: int | None = None
@@ -221,7 +222,9 @@ class FaultProxy:
             writer.close()
 
     async def _answer(self, request: Request) -> Answer:
-        call = Call(request.action, request.queue, request.document, time.monotonic())
+        call = Call(
+            request.action, request.queue, request.document, request.access_key, time.time()
+        )
         injection = next((i for i in self._injections if i.takes(request, self._chance)), None)
         if injection is not None:
             injection.hits += 1
@@ -237,7 +240,7 @@ class FaultProxy:
                 answer = await injection.fault.answer(request, forward)
             call.status = answer.status
         finally:
-            call.finished = time.monotonic()
+            call.finished = time.time()
         return answer
 
     async def _forward(self, request: Request) -> Answer:

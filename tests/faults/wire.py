@@ -18,6 +18,8 @@ class Request:
     action: str
     queue: str
     document: dict[str, Any] = field(default_factory=dict)
+    access_key: str = ""
+    """The AWS access key id that signed the call."""
 
     @classmethod
     def parse(cls, head: bytes, body: bytes) -> Self:
@@ -34,7 +36,9 @@ class Request:
             document.setdefault("QueueUrl", url.path)
             action = document.get("Action", "")
         queue = document.get("QueueName") or document.get("QueueUrl", "")
-        return cls(head + body, action, queue_name(queue), document)
+        signer = headers.get("authorization", "").partition("Credential=")[2]
+        access_key = signer.partition("/")[0]
+        return cls(head + body, action, queue_name(queue), document, access_key)
 
     def with_document(self, **changes: Any) -> Request:
         """The same call with keys of its JSON document replaced. Local servers check no

@@ -1,7 +1,7 @@
 """A Celery project that uses skincare.sqs and nothing else of ours: no Django, no settings.
 
     TEST_APP='{"queues": {"main": "http://…"}, "endpoint_url": "http://…", "policy": {…},
-               "diary": "/tmp/…/diary"}' celery -A tests.integration.sqs.app worker
+               "diary": "/tmp/…/diary", "revoked": []}' celery -A tests.integration.sqs.app worker
 
 Every task writes what it does into the diary, a file of JSON lines, so that a test sees what ran,
 how often, and in which process.
@@ -18,7 +18,9 @@ import time
 from typing import Any
 
 from celery import Celery, Task
-from celery.signals import setup_logging
+from celery.exceptions import SoftTimeLimitExceeded
+from celery.signals import setup_logging, worker_ready
+from celery.worker import state
 
 from skincare.sqs import SQSPolicy, configure
 from skincare.sqs.adoption import Adopted
@@ -52,6 +54,11 @@ def log_json_lines(**_: Any) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
 
 
+@worker_ready.connect
+def log_ready(**_: Any) -> None:
+    logging.getLogger("test").info("worker_ready")
+
+
 def adopt(document: dict[str, Any]) -> Adopted:
     """Bare events `{"event_id": "…", "event_type": "record"}` become calls of the task `record`."""
     event_id, event_type = document.get("event_id"), document.get("event_type")
@@ -75,6 +82,7 @@ configure(
     endpoint_url=OPTIONS["endpoint_url"],
     adopt=adopt,
 )
+state.revoked.update(OPTIONS["revoked"])
 
 
 def note(task: Task, line: str, step: str) -> None:
@@ -103,6 +111,17 @@ def sleep(self: Task, line: str, seconds: float) -> None:
     note(self, line, "started")
     time.sleep(seconds)
     note(self, line, "done")
+
+
+@app.task(bind=True, name="stubborn")
+def stubborn(self: Task, line: str) -> None:
+    """Does not end at the soft time limit."""
+    note(self, line, "started")
+    try:
+        time.sleep(60)
+    except SoftTimeLimitExceeded:
+        note(self, line, "asked to end")
+        time.sleep(60)
 
 
 @app.task(bind=True, name="fail")

@@ -64,6 +64,9 @@ class Queue:
         """Puts a Celery message for `task` on the queue; returns its message id."""
         return self.send(celery_message(task, list(args)))
 
+    def set_attributes(self, **attributes: str) -> None:
+        self.client.set_queue_attributes(QueueUrl=self.url, Attributes=attributes)
+
     def depth(self) -> Depth:
         return depth(self.client, self.url)
 

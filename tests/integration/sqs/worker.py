@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -35,6 +37,22 @@ POLICY: dict[str, Any] = {
 COMMAND = [sys.executable, "-m", "celery", "-A", "tests.integration.sqs.app", "worker"]
 
 
+class Health(NamedTuple):
+    """What `python -m skincare.sqs.health` said."""
+
+    status: int
+    reason: str
+    seconds: float
+
+
+def health(file: Path) -> Health:
+    """Runs the health command on this file, as a container's health check does."""
+    started = time.perf_counter()
+    command = [sys.executable, "-m", "skincare.sqs.health", str(file)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    return Health(result.returncode, result.stdout + result.stderr, time.perf_counter() - started)
+
+
 class Worker:
     """A `celery worker` process with its diary, log and health file. A context manager."""
 
@@ -45,6 +63,8 @@ class Worker:
         endpoint_url: str,
         queues: dict[str, str],
         options: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+        revoked: Sequence[str] = (),
         **policy: Any,
     ) -> None:
         self.folder = folder
@@ -57,12 +77,13 @@ class Worker:
             "queues": queues,
             "policy": {**POLICY, "health_file": str(self.health_file), **policy},
             "diary": str(self.diary_file),
+            "revoked": list(revoked),
         }
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("DJANGO_")}
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("DJANGO_")}
         self.process = Supervised(
             [*COMMAND, *options],
             name="the worker",
-            env={**environment, "TEST_APP": json.dumps(config)},
+            env={**inherited, "TEST_APP": json.dumps(config), **(environment or {})},
             log=self.log_file,
             grace=0.1,
         )
@@ -99,6 +120,22 @@ class Worker:
             raise TimeoutError(f"{error}\n{self._log_end()}") from None
         return self.diary(step, line)[0]
 
+    def wait_for_all(self, lines: Collection[str], seconds: float) -> None:
+        """Until each of these lines is done. Raises TimeoutError, with the log's end."""
+        try:
+            wait_until(
+                lambda: set(lines) <= set(self.lines()),
+                seconds=seconds,
+                what=f"{len(lines)} lines done",
+                every=0.1,
+            )
+        except TimeoutError as error:
+            missing = sorted(set(lines) - set(self.lines()))
+            raise TimeoutError(f"{error}; missing {missing}\n{self._log_end()}") from None
+
+    def failed_polls(self) -> list[dict[str, Any]]:
+        return self.logged("poll_failed")
+
     def log(self) -> list[dict[str, Any]]:
         return _json_lines(self.log_file)
 
@@ -110,10 +147,21 @@ class Worker:
             if line["event"] == event and all(line.get(k) == v for k, v in fields.items())
         ]
 
+    def tracebacks(self) -> list[str]:
+        return [line["traceback"] for line in self.log() if "traceback" in line]
+
+    def health(self) -> Health:
+        return health(self.health_file)
+
     def _log_end(self) -> str:
         return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-30:])
 
     # Its process
+
+    @property
+    def stopping(self) -> bool:
+        """It has noticed SIGTERM. (Celery prints this, it is not a log line.)"""
+        return "Warm shutdown" in self.log_file.read_text()
 
     @property
     def running(self) -> bool:

@@ -1,0 +1,148 @@
+"""Deletes: few calls, never in the way of the next task, tried again while it makes sense."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from skincare.local.deadline import wait_until
+from tests.faults.faults import (
+    Denied,
+    FailedEntries,
+    Fault,
+    Garbage,
+    Hang,
+    LostAnswer,
+    Reset,
+    Status,
+)
+from tests.faults.messages import celery_message
+from tests.faults.proxy import FaultProxy
+from tests.integration.sqs.calls import deletes, polls
+from tests.integration.sqs.queue_pair import Queue
+from tests.integration.sqs.worker import Worker
+
+Start = Callable[..., Worker]
+DELETE = "DeleteMessageBatch"
+
+
+def send_lines(queue: Queue, count: int) -> list[str]:
+    lines = [f"line {number}" for number in range(count)]
+    queue.send_all([celery_message("record", [line]) for line in lines])
+    return lines
+
+
+def test_deletes_are_sent_ten_at_a_time(
+    proxy: FaultProxy, queue: Queue, start_worker: Start
+) -> None:
+    worker = start_worker(queue, concurrency=10)
+
+    worker.wait_for_all(lines := send_lines(queue, 200), seconds=20)
+    queue.wait_empty()
+
+    assert sorted(worker.lines()) == sorted(lines)
+    calls = proxy.calls(DELETE, queue=queue.url)
+    assert sum(call.entries for call in calls) == 200
+    assert len(calls) <= 60
+    assert len(calls) + len(polls(proxy, queue)) <= 0.5 * 200
+    assert proxy.calls("DeleteMessage") == []
+
+
+def test_one_delete_waits_no_longer_than_its_linger(
+    proxy: FaultProxy, queue: Queue, start_worker: Start
+) -> None:
+    worker = start_worker(queue)
+
+    queue.call("record", "alone")
+    done = worker.wait_for("alone")["at"]
+    wait_until(lambda: deletes(proxy, queue), seconds=5, what="the delete")
+
+    assert deletes(proxy, queue)[0].started - done < 0.3
+
+
+def test_entries_that_fail_are_deleted_later(
+    proxy: FaultProxy, queue: Queue, start_worker: Start
+) -> None:
+    trouble = proxy.inject(
+        FailedEntries(which=lambda index, entry: index % 2 == 0), action=DELETE, times=3
+    )
+    worker = start_worker(queue)
+
+    worker.wait_for_all(lines := send_lines(queue, 10), seconds=10)
+    queue.wait_empty()
+
+    assert trouble.hits == 3
+    assert sorted(worker.lines()) == sorted(lines)
+    assert {entry["receive_count"] for entry in worker.diary()} == {1}
+
+
+@pytest.mark.parametrize(
+    "fault", [Status(500), Status(503), Status(429), Garbage(), Reset(), LostAnswer()], ids=repr
+)
+def test_a_call_that_fails_is_tried_again(
+    proxy: FaultProxy, queue: Queue, start_worker: Start, fault: Fault
+) -> None:
+    trouble = proxy.inject(fault, action=DELETE, times=2)
+    worker = start_worker(queue)
+
+    worker.wait_for_all(lines := send_lines(queue, 4), seconds=10)
+    queue.wait_empty()
+
+    assert trouble.hits == 2
+    assert sorted(worker.lines()) == sorted(lines)
+    assert worker.running
+
+
+def test_a_delete_that_hangs_is_in_nobodys_way(
+    proxy: FaultProxy, queue: Queue, start_worker: Start
+) -> None:
+    worker = start_worker(queue, concurrency=2)
+    trouble = proxy.inject(Hang(), action=DELETE)
+
+    started = time.monotonic()
+    worker.wait_for_all(lines := send_lines(queue, 20), seconds=10)
+
+    assert time.monotonic() - started < 5
+    trouble.clear()
+    queue.wait_empty(seconds=15)
+    assert sorted(worker.lines()) == sorted(lines)
+
+
+def test_a_delete_is_given_up_when_the_visibility_is_over(
+    proxy: FaultProxy, make_queue: Callable[..., Queue], start_worker: Start
+) -> None:
+    short = {"visibility_timeout": 12, "soft_time_limit": 0.5, "hard_time_limit": 1}
+    queue = make_queue(**short)
+    trouble = proxy.inject(FailedEntries(), action=DELETE)
+    worker = start_worker(queue, **short)
+    message_id = queue.call("record", "undeletable")
+
+    wait_until(lambda: worker.logged("delete_given_up"), seconds=25, what="giving up")
+    trouble.clear()
+    wait_until(lambda: len(worker.lines()) == 2, seconds=15, what="the second delivery")
+    queue.wait_empty()
+
+    assert [line["message_id"] for line in worker.logged("delete_given_up")] == [message_id]
+    assert [entry["receive_count"] for entry in worker.diary()] == [1, 2]
+
+
+@pytest.mark.parametrize("fault", [Denied(), FailedEntries("AccessDenied", sender_fault=True)])
+def test_denied_deletes_are_loud_and_the_worker_works_on(
+    proxy: FaultProxy, queue: Queue, start_worker: Start, fault: Fault
+) -> None:
+    worker = start_worker(queue)
+    trouble = proxy.inject(fault, action=DELETE)
+
+    worker.wait_for_all(send_lines(queue, 4), seconds=10)
+    wait_until(lambda: worker.logged("delete_denied"), seconds=5, what="the error line")
+
+    assert worker.logged("delete_denied")[0]["level"] == "ERROR"
+    wait_until(lambda: worker.health().status == 1, seconds=5, what="the worker is unhealthy")
+    assert "denied" in worker.health().reason
+    queue.call("record", "meanwhile")
+    worker.wait_for("meanwhile")
+    trouble.clear()
+    queue.wait_empty(seconds=15)
+    wait_until(lambda: worker.health().status == 0, seconds=5, what="the worker is healthy again")

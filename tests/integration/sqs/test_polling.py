@@ -1,0 +1,331 @@
+"""ReceiveMessage: whatever it is answered, the next poll comes, and none comes in vain."""
+
+from __future__ import annotations
+
+import json
+import signal
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+
+from skincare.local.deadline import wait_until
+from tests.faults.faults import (
+    CutAnswer,
+    Denied,
+    Fault,
+    Garbage,
+    Hang,
+    LostAnswer,
+    Reset,
+    Slow,
+    Status,
+)
+from tests.faults.messages import celery_message
+from tests.faults.proxy import FaultProxy
+from tests.integration.sqs.calls import polls, visibility_changes
+from tests.integration.sqs.queue_pair import Queue
+from tests.integration.sqs.worker import POLICY, Worker
+
+Start = Callable[..., Worker]
+POLL_TIMEOUT = POLICY["long_poll"] + POLICY["poll_timeout_margin"]
+
+ANSWERS = [
+    Status(400),
+    Status(403),
+    Status(404, "AWS.SimpleQueueService.NonExistentQueue"),
+    Status(429),
+    Status(500),
+    Status(502),
+    Status(503),
+    Denied(),
+    Denied(status=400),
+    Reset(),
+    CutAnswer(),
+    Garbage(),
+    Garbage(b""),
+    Garbage(b"[]"),
+    Garbage(b"null"),
+    Garbage(b"\xff\xfe"),
+    Garbage(b'{"Messages": 5}'),
+    Garbage(b'{"Messages": {"Body": "x"}}'),
+    Garbage(b'{"Messages": [5, null, [], "x"]}'),
+    Garbage(b'{"Messages": [{}]}'),
+    Garbage(b'{"Messages": [{"MessageId": "1", "Body": "x"}]}'),
+    Garbage(b'{"Messages": [{"MessageId": 1, "ReceiptHandle": 2, "Body": 3, "Attributes": 4}]}'),
+    Garbage(b"[" * 20_000),
+]
+
+
+@pytest.fixture(scope="module")
+def steady(
+    fault_proxy: FaultProxy,
+    make_queue: Callable[..., Queue],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Worker, Queue]]:
+    """One worker that has to live through all that the tests of this module do to its polls."""
+    queue = make_queue()
+    folder = tmp_path_factory.mktemp("steady")
+    with Worker(folder, endpoint_url=fault_proxy.url, queues={queue.name: queue.url}) as worker:
+        yield worker.wait_ready(), queue
+
+
+@pytest.mark.parametrize("fault", ANSWERS, ids=repr)
+def test_no_answer_ends_the_polling(
+    proxy: FaultProxy, steady: tuple[Worker, Queue], fault: Fault
+) -> None:
+    worker, queue = steady
+    trouble = proxy.inject(fault, action="ReceiveMessage", queue=queue.url, times=2)
+    wait_until(lambda: trouble.hits == 2, seconds=5, what="two broken polls")
+
+    queue.call("record", line := f"after {fault}")
+
+    worker.wait_for(line, seconds=5)
+    assert worker.running
+    assert not worker.tracebacks()
+
+
+def test_a_poll_that_is_never_answered_is_given_up(
+    proxy: FaultProxy, steady: tuple[Worker, Queue]
+) -> None:
+    worker, queue = steady
+    trouble = proxy.inject(Hang(), action="ReceiveMessage", queue=queue.url, times=1)
+    wait_until(lambda: trouble.hits, seconds=5, what="the poll that hangs")
+    hung = proxy.calls("ReceiveMessage")[-1]
+
+    queue.call("record", line := "after a hang")
+
+    worker.wait_for(line, seconds=POLL_TIMEOUT + 3)
+    following = next(call for call in proxy.calls("ReceiveMessage") if call.started > hung.started)
+    assert POLL_TIMEOUT - 0.5 < following.started - hung.started < POLL_TIMEOUT + 2
+
+
+def test_refused_connections_are_tried_again(
+    proxy: FaultProxy, steady: tuple[Worker, Queue]
+) -> None:
+    worker, queue = steady
+    before = len(worker.failed_polls())
+    proxy.refuse()
+    wait_until(lambda: len(worker.failed_polls()) >= before + 3, seconds=10, what="3 failed polls")
+    proxy.listen()
+
+    queue.call("record", line := "after the refusals")
+
+    worker.wait_for(line, seconds=10)
+    assert worker.running
+
+
+def test_failed_polls_back_off_and_each_is_one_log_line(
+    proxy: FaultProxy, steady: tuple[Worker, Queue]
+) -> None:
+    worker, queue = steady
+    queue.call("record", line := "before the backoff")
+    worker.wait_for(line)
+    before = len(worker.failed_polls())
+
+    with proxy.inject(Status(503), action="ReceiveMessage", queue=queue.url) as trouble:
+        wait_until(lambda: trouble.hits >= 5, seconds=20, what="five failed polls")
+    failures = worker.failed_polls()[before : before + 5]
+
+    assert [failure["consecutive"] for failure in failures] == [1, 2, 3, 4, 5]
+    assert {failure["queue"] for failure in failures} == {queue.name}
+    assert {failure["status"] for failure in failures} == {503}
+    assert {failure["code"] for failure in failures} == {"ServiceUnavailable"}
+    # Full jitter: from nothing to 0.2 s, doubled with each failure.
+    for number, failure in enumerate(failures):
+        assert 0 <= failure["delay"] <= 0.2 * 2**number
+    assert len({failure["delay"] for failure in failures}) == 5
+    failed = [call for call in polls(proxy, queue) if call.status == 503]
+    for call, following, failure in zip(failed, failed[1:], failures, strict=False):
+        assert following.started - call.started >= failure["delay"] - 0.01
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["http://sqs.invalid:4566", "https://127.0.0.1:{port}"], ids=["DNS", "TLS"]
+)
+def test_a_worker_that_cannot_connect_at_all_keeps_trying(
+    proxy: FaultProxy, queue: Queue, start_worker: Start, endpoint: str
+) -> None:
+    url = endpoint.format(port=proxy.port)
+
+    worker = start_worker(queue, endpoint_url=url, options=["--skip-preflight"])
+
+    wait_until(lambda: len(worker.failed_polls()) >= 4, seconds=15, what="four failed polls")
+    assert worker.running
+    assert worker.failed_polls()[3]["consecutive"] == 4
+    worker.signal(signal.SIGTERM)
+    assert worker.wait_exit(seconds=10) == 0
+
+
+def test_queues_poll_independently(
+    proxy: FaultProxy, make_queue: Callable[..., Queue], start_worker: Start
+) -> None:
+    refused, hanging, whole = make_queue(), make_queue(), make_queue()
+    proxy.inject(Status(503), action="ReceiveMessage", queue=refused.url)
+    proxy.inject(Hang(), action="ReceiveMessage", queue=hanging.url)
+    worker = start_worker(refused, hanging, whole)
+    wait_until(lambda: len(worker.failed_polls()) >= 3, seconds=10, what="three failed polls")
+
+    started = time.monotonic()
+    for number in range(10):
+        whole.call("record", f"line {number}")
+        worker.wait_for(f"line {number}", seconds=3)
+
+    assert time.monotonic() - started < 5
+    assert {failure["queue"] for failure in worker.failed_polls()} <= {refused.name, hanging.name}
+
+
+def test_the_visibility_timeout_is_sent_with_each_poll(
+    proxy: FaultProxy, steady: tuple[Worker, Queue]
+) -> None:
+    _, queue = steady
+    wait_until(lambda: len(polls(proxy, queue)) >= 2, seconds=5, what="two polls")
+
+    for call in polls(proxy, queue):
+        assert call.document["VisibilityTimeout"] == POLICY["visibility_timeout"]
+        assert call.document["WaitTimeSeconds"] == POLICY["long_poll"]
+        assert 1 <= call.document["MaxNumberOfMessages"] <= POLICY["concurrency"]
+
+
+def test_a_free_slot_is_polled_for_at_once(
+    proxy: FaultProxy, queue: Queue, start_worker: Start
+) -> None:
+    worker = start_worker(queue, concurrency=1)
+    queue.send_all([celery_message("record", [f"line {n}"]) for n in range(20)])
+
+    worker.wait_for_all([f"line {n}" for n in range(20)], seconds=10)
+
+    done = [entry["at"] for entry in worker.diary()]
+    # One process, one message at a time: stock kombu needs a polling interval (1 s) for each.
+    assert done[-1] - done[0] < 2
+    assert {call.document["MaxNumberOfMessages"] for call in polls(proxy, queue)} == {1}
+
+
+def test_slots_that_free_together_share_a_poll(
+    proxy: FaultProxy, queue: Queue, start_worker: Start
+) -> None:
+    worker = start_worker(queue, concurrency=4)
+    proxy.forget()
+    queue.send_all([celery_message("record", [f"line {n}"]) for n in range(80)])
+
+    worker.wait_for_all([f"line {n}" for n in range(80)], seconds=15)
+
+    assert len(polls(proxy, queue)) <= 60
+    assert max(call.document["MaxNumberOfMessages"] for call in polls(proxy, queue)) == 4
+
+
+def test_no_poll_while_all_slots_are_taken(
+    proxy: FaultProxy, queue: Queue, start_worker: Start
+) -> None:
+    worker = start_worker(queue, concurrency=2)
+    for name in ("one", "two", "waiting"):
+        queue.call("sleep", name, 2.0)
+    wait_until(lambda: len(worker.lines("started")) == 2, seconds=5, what="two running tasks")
+    both_started, busy = worker.diary("started")[-1]["at"], cpu_seconds(worker)
+
+    wait_until(worker.lines, seconds=5, what="the end of a task")
+
+    assert cpu_seconds(worker) - busy < 0.2
+    first_end = worker.diary("done")[0]["at"]
+    meanwhile = [call for call in polls(proxy, queue) if both_started < call.started < first_end]
+    assert meanwhile == []
+    worker.wait_for("waiting", step="started", seconds=2)
+
+
+def test_an_idle_worker_sleeps(proxy: FaultProxy, queue: Queue, start_worker: Start) -> None:
+    worker = start_worker(queue, long_poll=3)
+    wait_until(lambda: len(polls(proxy, queue)) >= 1, seconds=5, what="a poll")
+    process = psutil.Process(worker.pid)
+    switches, seconds = process.num_ctx_switches().voluntary, cpu_seconds(worker)
+    started = time.monotonic()
+
+    wait_until(lambda: len(polls(proxy, queue)) >= 3, seconds=10, what="two more polls")
+
+    passed = time.monotonic() - started
+    assert passed > 3, "polls are as long as the policy says"
+    assert cpu_seconds(worker) - seconds < 0.02 * passed
+    assert process.num_ctx_switches().voluntary - switches < 20 * passed
+
+
+def test_a_message_is_released_when_its_visibility_is_nearly_over(
+    proxy: FaultProxy, queue: Queue, start_worker: Start
+) -> None:
+    """Its answer came late: the task could still run when SQS gives it to another worker."""
+    proxy.inject(Slow(seconds=12), action="ReceiveMessage", queue=queue.url, times=1)
+    queue.call("record", "late")
+    worker = start_worker(queue, poll_timeout_margin=15)
+
+    entry = worker.wait_for("late", seconds=20)
+
+    assert entry["receive_count"] == 2
+    assert worker.lines() == ["late"]
+    assert visibility_changes(proxy, queue) == [0]
+
+
+def test_a_message_whose_answer_was_lost_comes_back(
+    proxy: FaultProxy, make_queue: Callable[..., Queue], start_worker: Start
+) -> None:
+    short = {"visibility_timeout": 12, "soft_time_limit": 0.5, "hard_time_limit": 1}
+    queue = make_queue(**short)
+    proxy.inject(LostAnswer(), action="ReceiveMessage", queue=queue.url, times=1)
+    queue.call("record", "lost")
+    worker = start_worker(queue, **short)
+
+    assert worker.wait_for("lost", seconds=20)["receive_count"] == 2
+    queue.wait_empty()
+
+
+def test_expired_credentials_are_taken_anew(
+    proxy: FaultProxy, queue: Queue, start_worker: Start, tmp_path: Path
+) -> None:
+    """As with a task role: boto3 knows where to get new ones, and asks when the old ones end."""
+    key = tmp_path / "key"
+    key.write_text("AKIAOLD")
+    worker = start_worker(queue, environment=credential_process(tmp_path, key))
+    wait_until(lambda: polls(proxy, queue), seconds=5, what="a poll")
+    assert polls(proxy, queue)[-1].access_key == "AKIAOLD"
+
+    key.write_text("AKIANEW")
+    proxy.inject(Status(403, "ExpiredToken"), action="ReceiveMessage", queue=queue.url, times=1)
+
+    queue.call("record", "with new credentials")
+    worker.wait_for("with new credentials", seconds=10)
+    assert polls(proxy, queue)[-1].access_key == "AKIANEW"
+
+
+def credential_process(folder: Path, key: Path) -> dict[str, str]:
+    """An environment in which boto3's credentials come from a program and end within a minute."""
+    expiry = datetime.now(UTC) + timedelta(minutes=1)
+    answer = {
+        "Version": 1,
+        "SecretAccessKey": "secret",
+        "SessionToken": "token",
+        "Expiration": expiry.isoformat(),
+    }
+    program = folder / "credentials"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import json, pathlib\n"
+        f"answer = json.loads({json.dumps(answer)!r})\n"
+        f"answer['AccessKeyId'] = pathlib.Path({str(key)!r}).read_text()\n"
+        "print(json.dumps(answer))\n"
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    config = folder / "config"
+    config.write_text(f"[profile short]\ncredential_process = {program}\n")
+    return {
+        "AWS_CONFIG_FILE": str(config),
+        "AWS_PROFILE": "short",
+        "AWS_ACCESS_KEY_ID": "",
+        "AWS_SECRET_ACCESS_KEY": "",
+    }
+
+
+def cpu_seconds(worker: Worker) -> float:
+    times = psutil.Process(worker.pid).cpu_times()
+    return float(times.user + times.system)

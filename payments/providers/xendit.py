@@ -48,6 +48,7 @@ _PAYMENT_EVENTS: Final[Mapping[str, tuple[PaymentStatus, frozenset[str]]]] = {
     "payment.authorization": (PaymentStatus.AUTHORIZED, frozenset({"AUTHORIZED"})),
     "payment.failure": (PaymentStatus.FAILED, frozenset({"FAILED"})),
     "payment.expiry": (PaymentStatus.EXPIRED, frozenset({"EXPIRED"})),
+    "payment_request.expiry": (PaymentStatus.EXPIRED, frozenset({"EXPIRED"})),
     # Payments API v2
     "payment.succeeded": (PaymentStatus.SETTLED, frozenset({"SUCCEEDED"})),
     "payment.awaiting_capture": (PaymentStatus.AUTHORIZED, frozenset({"AWAITING_CAPTURE"})),
@@ -148,14 +149,19 @@ def _payment(document: Mapping[str, Any], event: str) -> GatewayNotification:
     data = child(document, "data")
     status, agreeing = _PAYMENT_EVENTS[event]
     word = text(data, "status", max_length=32)
-    payment_id = text(data, "payment_id" if "payment_id" in data else "id", max_length=128)
     request_id = optional_text(data, "payment_request_id", max_length=128)
+    # v3, v2, and a payment request that ended without a payment.
+    payment_id = (
+        optional_text(data, "payment_id", max_length=128)
+        or optional_text(data, "id", max_length=128)
+        or text(data, "payment_request_id", max_length=128)
+    )
     doubt = "" if word in agreeing else f"{event} with status {word}"
     return GatewayNotification(
         provider=Xendit.name,
         identity=f"payment:{payment_id}:{event}:{word}",
         transaction_id=payment_id,
-        other_ids=(request_id,) if request_id else (),
+        other_ids=(request_id,) if request_id not in ("", payment_id) else (),
         order_reference=text(data, "reference_id"),
         status=status,
         amount=_payment_amount(data),

@@ -1,0 +1,140 @@
+"""Plain, read-only admin of payments, refunds and notifications."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from payments.models import Payment, PaymentNotification, PaymentRefund
+from skincare.events.admin import ReadOnlyAdmin
+
+
+def _object_link(page: str, pk: Any, text: str) -> SafeString:
+    """Return a link to the admin page of one object."""
+    return format_html('<a href="{}">{}</a>', reverse(page, args=[pk]), text)
+
+
+def _list_link(page: str, query: str, value: Any, text: str) -> SafeString:
+    """Return a link to an admin list with one `query` parameter set to `value`."""
+    return format_html('<a href="{}?{}={}">{}</a>', reverse(page), query, value, text)
+
+
+class HeldFilter(admin.SimpleListFilter):
+    """Payments that a person must look at."""
+
+    title = "held"
+    parameter_name = "held"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "held for a person"), ("no", "not held")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        if self.value() == "yes":
+            return queryset.exclude(held_reason="")
+        if self.value() == "no":
+            return queryset.filter(held_reason="")
+        return queryset
+
+
+@admin.register(Payment)
+class PaymentAdmin(ReadOnlyAdmin):
+    list_display = [
+        "id",
+        "order_link",
+        "provider",
+        "status",
+        "amount_rupiah",
+        "refunded_rupiah",
+        "is_held",
+        "created_at",
+        "paid_at",
+    ]
+    list_filter = ["provider", "status", HeldFilter, "created_at"]
+    list_select_related = ["order"]
+    search_fields = ["=id", "=transaction_id", "=order__number", "=order__id"]
+    show_full_result_count = False
+    readonly_fields = ["order_link", "notifications_link", "refunds_link", "events_link"]
+    exclude = ["order"]
+
+    @admin.display(description="order")
+    def order_link(self, payment: Payment) -> SafeString:
+        return _object_link("admin:orders_order_change", payment.order_id, payment.order.number)
+
+    @admin.display(boolean=True, description="held")
+    def is_held(self, payment: Payment) -> bool:
+        return payment.is_held
+
+    @admin.display(description="notifications")
+    def notifications_link(self, payment: Payment) -> SafeString:
+        page = "admin:payments_paymentnotification_changelist"
+        return _list_link(page, "payment__id__exact", payment.pk, "what the gateway said")
+
+    @admin.display(description="refunds")
+    def refunds_link(self, payment: Payment) -> SafeString:
+        page = "admin:payments_paymentrefund_changelist"
+        return _list_link(page, "payment__id__exact", payment.pk, "what went back")
+
+    @admin.display(description="events")
+    def events_link(self, payment: Payment) -> SafeString:
+        page = "admin:events_processedevent_changelist"
+        return _list_link(page, "q", payment.pk, "how its events were processed")
+
+
+class PaymentRowAdmin(ReadOnlyAdmin):
+    """What belongs to one payment, with links to it and to its order."""
+
+    list_select_related = ["payment__order"]
+    show_full_result_count = False
+    readonly_fields = ["payment_link", "order_link"]
+    exclude = ["payment"]
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
+        # The link from a payment to its rows.
+        return lookup == "payment__id__exact" or super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]
+
+    @admin.display(description="payment")
+    def payment_link(self, row: PaymentRefund | PaymentNotification) -> SafeString | str:
+        if row.payment is None:
+            return "-"
+        return _object_link("admin:payments_payment_change", row.payment_id, str(row.payment_id))
+
+    @admin.display(description="order")
+    def order_link(self, row: PaymentRefund | PaymentNotification) -> SafeString | str:
+        if row.payment is None:
+            return "-"
+        order = row.payment.order
+        return _object_link("admin:orders_order_change", order.pk, order.number)
+
+
+@admin.register(PaymentRefund)
+class PaymentRefundAdmin(PaymentRowAdmin):
+    list_display = ["key", "payment_link", "order_link", "kind", "amount_rupiah", "refunded_at"]
+    list_filter = ["kind", "payment__provider", "refunded_at"]
+    search_fields = ["=key", "=payment__id", "=payment__transaction_id", "=payment__order__number"]
+
+
+@admin.register(PaymentNotification)
+class PaymentNotificationAdmin(PaymentRowAdmin):
+    list_display = [
+        "received_at",
+        "provider",
+        "transaction_id",
+        "status",
+        "amount",
+        "outcome",
+        "reason",
+        "payment_link",
+        "order_link",
+    ]
+    list_filter = ["provider", "status", "outcome", "received_at"]
+    search_fields = [
+        "=transaction_id",
+        "=order_reference",
+        "=identity",
+        "=payment__id",
+        "=payment__order__number",
+    ]

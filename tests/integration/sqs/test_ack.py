@@ -136,9 +136,9 @@ def test_denied_deletes_are_loud_and_the_worker_works_on(
     trouble = proxy.inject(fault, action=DELETE)
 
     worker.wait_for_all(send_lines(queue, 4), seconds=10)
-    wait_until(lambda: worker.logged("delete_denied"), seconds=5, what="the error line")
+    wait_until(lambda: worker.logged("settlement_failed"), seconds=5, what="the error line")
 
-    assert worker.logged("delete_denied")[0]["level"] == "ERROR"
+    assert {line["level"] for line in worker.logged("settlement_failed")} == {"ERROR"}
     wait_until(lambda: worker.health().status == 1, seconds=5, what="the worker is unhealthy")
     assert "denied" in worker.health().reason
     queue.call("record", "meanwhile")

@@ -26,6 +26,7 @@ POISON = [
     Shape("object with a secret", json.dumps({"card": SECRET})),
     Shape("arguments with a secret", celery_message("nobody.knows_me", [SECRET])),
 ]
+NAMES = [shape.name for shape in POISON]
 ODDITIES = oddities("record")
 
 
@@ -34,7 +35,6 @@ class Outcome:
     """What became of the messages, by the name of their shape."""
 
     worker: Worker
-    pids: tuple[int, int]
     message_ids: dict[str, str]
     dead: dict[str, str]
     proxy: FaultProxy
@@ -42,40 +42,44 @@ class Outcome:
 
 
 @pytest.fixture(scope="module")
-def alone(
+def outcomes(
     fault_proxy: FaultProxy,
     make_queue: Callable[..., Queue],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Outcome]:
-    """Each message is the only one in the answer to its poll: the worker has one process."""
-    queue = make_queue()
-    with worker_on(queue, fault_proxy, tmp_path_factory, concurrency=1) as worker:
-        ids = queue.send_all([shape.body for shape in POISON])
-        dead = queue.wait_dead(len(POISON), seconds=90)
-        queue.call("record", "afterwards")
-        worker.wait_for("afterwards")
-        by_name = dict(zip([shape.name for shape in POISON], ids, strict=True))
-        yield Outcome(worker, (worker.process.pid, worker.pid), by_name, dead, fault_proxy, queue)
+) -> Iterator[tuple[Outcome, Outcome]]:
+    """All shapes alone, for a worker with one process, which takes one message at a time; and each
+    among nine good ones, for a worker that takes ten. Both at once, for it takes a while."""
+    single, many = make_queue(), make_queue()
+    with (
+        worker_on(single, fault_proxy, tmp_path_factory, concurrency=1) as alone,
+        worker_on(many, fault_proxy, tmp_path_factory, concurrency=10) as in_batch,
+    ):
+        alone_ids = dict(zip(NAMES, single.send_all([s.body for s in POISON]), strict=True))
+        in_batch_ids = {}
+        for shape in POISON:
+            good = [celery_message("record", [line]) for line in good_lines(shape)]
+            in_batch_ids[shape.name] = many.send_all([*good[:4], shape.body, *good[4:]])[4]
+        in_batch.wait_for_all([line for s in POISON for line in good_lines(s)], seconds=60)
+        alone_dead = single.wait_dead(len(POISON), seconds=90)
+        in_batch_dead = many.wait_dead(len(POISON), seconds=90)
+        for queue, worker in ((single, alone), (many, in_batch)):
+            queue.call("record", "afterwards")
+            worker.wait_for("afterwards")
+            queue.wait_empty()
+        yield (
+            Outcome(alone, alone_ids, alone_dead, fault_proxy, single),
+            Outcome(in_batch, in_batch_ids, in_batch_dead, fault_proxy, many),
+        )
 
 
 @pytest.fixture(scope="module")
-def in_batch(
-    fault_proxy: FaultProxy,
-    make_queue: Callable[..., Queue],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Outcome]:
-    """Each poison message lies among nine good ones, for a worker that takes ten at a time."""
-    queue = make_queue()
-    with worker_on(queue, fault_proxy, tmp_path_factory, concurrency=10) as worker:
-        ids = {}
-        for shape in POISON:
-            good = [celery_message("record", [line]) for line in good_lines(shape)]
-            ids[shape.name] = queue.send_all([*good[:4], shape.body, *good[4:]])[4]
-        dead = queue.wait_dead(len(POISON), seconds=90)
-        wanted = [line for shape in POISON for line in good_lines(shape)]
-        worker.wait_for_all(wanted, seconds=30)
-        queue.wait_empty()
-        yield Outcome(worker, (worker.process.pid, worker.pid), ids, dead, fault_proxy, queue)
+def alone(outcomes: tuple[Outcome, Outcome]) -> Outcome:
+    return outcomes[0]
+
+
+@pytest.fixture(scope="module")
+def in_batch(outcomes: tuple[Outcome, Outcome]) -> Outcome:
+    return outcomes[1]
 
 
 def worker_on(

@@ -132,17 +132,17 @@ def test_failed_polls_back_off_and_each_is_one_log_line(
         wait_until(lambda: trouble.hits >= 5, seconds=20, what="five failed polls")
     failures = worker.failed_polls()[before : before + 5]
 
-    assert [failure["consecutive"] for failure in failures] == [1, 2, 3, 4, 5]
+    assert [failure["failures"] for failure in failures] == [1, 2, 3, 4, 5]
     assert {failure["queue"] for failure in failures} == {queue.name}
     assert {failure["status"] for failure in failures} == {503}
     assert {failure["code"] for failure in failures} == {"ServiceUnavailable"}
     # Full jitter: from nothing to 0.2 s, doubled with each failure.
     for number, failure in enumerate(failures):
-        assert 0 <= failure["delay"] <= 0.2 * 2**number
-    assert len({failure["delay"] for failure in failures}) == 5
+        assert 0 <= failure["retry_in"] <= 0.2 * 2**number
+    assert len({failure["retry_in"] for failure in failures}) == 5
     failed = [call for call in polls(proxy, queue) if call.status == 503]
     for call, following, failure in zip(failed, failed[1:], failures, strict=False):
-        assert following.started - call.started >= failure["delay"] - 0.01
+        assert following.started - call.started >= failure["retry_in"] - 0.01
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_worker_that_cannot_connect_at_all_keeps_trying(
 
     wait_until(lambda: len(worker.failed_polls()) >= 4, seconds=15, what="four failed polls")
     assert worker.running
-    assert worker.failed_polls()[3]["consecutive"] == 4
+    assert worker.failed_polls()[3]["failures"] == 4
     worker.signal(signal.SIGTERM)
     assert worker.wait_exit(seconds=10) == 0
 

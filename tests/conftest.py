@@ -1,0 +1,86 @@
+"""Fixtures for all tests: a real PostgreSQL and a real SQS server, started when a test first asks.
+
+DATABASE_URL and SQS_ENDPOINT_URL in the environment are used instead of servers of our own. Without
+the latter no test can reach an account at AWS: the credentials are replaced.
+"""
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import pytest
+from django.conf import settings
+from django.db import connections
+from environ import Env
+
+from skincare.local.postgres import database
+from skincare.local.sqs import CLIENT_ENVIRONMENT, sqs_endpoint
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+if not os.environ.get("SQS_ENDPOINT_URL"):
+    os.environ.pop("AWS_PROFILE", None)
+    os.environ.update(CLIENT_ENVIRONMENT)
+
+
+class QueuePair(NamedTuple):
+    url: str
+    dlq_url: str
+
+
+@pytest.fixture(scope="session")
+def database_url() -> Iterator[str]:
+    """The PostgreSQL server of this session; pytest-django makes the test database on it."""
+    with database() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(database_url: str) -> None:
+    """pytest-django's seam before it makes the test database: point Django at our server."""
+    connections.settings["default"].update(Env.db_url_config(database_url))
+
+
+@pytest.fixture
+def test_database_url(database_url: str, transactional_db: None) -> str:
+    """The URL of the test database itself, for processes that a test starts."""
+    url = urlsplit(database_url)
+    return url._replace(path=f"/{connections['default'].settings_dict['NAME']}").geturl()
+
+
+@pytest.fixture(scope="session")
+def sqs_server() -> Iterator[str]:
+    """The endpoint URL of the SQS server of this session."""
+    with sqs_endpoint() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def sqs_client(sqs_server: str) -> "SQSClient":
+    """A client as production makes it, but for the endpoint."""
+    from skincare.sqs.client import make_client
+
+    return make_client(
+        region=settings.AWS_REGION, endpoint_url=sqs_server, policy=settings.SQS_POLICY
+    )
+
+
+@pytest.fixture
+def queue_pair(sqs_client: "SQSClient") -> Iterator[QueuePair]:
+    """A new queue and its DLQ with the attributes that production has, removed after the test."""
+    from skincare.sqs.queues import create_queue_pair
+
+    name = f"test-{uuid4().hex}"
+    pair = QueuePair(*create_queue_pair(sqs_client, name=name, policy=settings.SQS_POLICY))
+    yield pair
+    for url in pair:
+        sqs_client.delete_queue(QueueUrl=url)
+
+
+@pytest.fixture(scope="session")
+def docker_client() -> None:
+    """pytest-celery's way to Docker, closed: its clusters run on local processes here."""
+    pytest.fail("a test asked for Docker; workers and brokers are local processes here")

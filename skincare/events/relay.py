@@ -17,7 +17,7 @@ from datetime import timedelta
 import structlog
 from celery import Celery
 from django.conf import settings
-from django.db import close_old_connections, transaction
+from django.db import close_old_connections, connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -155,15 +155,18 @@ class Relay:
 
     def run(self) -> None:
         """Relay until `stop`. Nothing that fails ends it."""
-        while not self._stopped.is_set():
-            if self._failures:
-                # New rows do not shorten this wait: a failing SQS gets no more calls for them.
-                self._stopped.wait(timeout=backoff(self._failures))
-            else:
-                self._woken.wait(timeout=self._pause())
-            self._woken.clear()
-            if not self._stopped.is_set():
-                self.run_pass()
+        try:
+            while not self._stopped.is_set():
+                if self._failures:
+                    # New rows do not shorten this wait: a failing SQS gets no more calls for them.
+                    self._stopped.wait(timeout=backoff(self._failures))
+                else:
+                    self._woken.wait(timeout=self._pause())
+                self._woken.clear()
+                if not self._stopped.is_set():
+                    self.run_pass()
+        finally:
+            connection.close()
 
     def run_pass(self) -> bool:
         """Send all that is due, and run the periodic jobs that are due.

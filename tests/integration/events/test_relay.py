@@ -1,0 +1,310 @@
+"""The relay between real PostgreSQL and a real SQS server, which a proxy breaks on demand."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from celery import Celery
+from django.db import connection, connections, transaction
+from django.utils import timezone
+
+from skincare.events import relay
+from skincare.events.models import OutboxEvent
+from skincare.events.outbox import publish
+from skincare.events.relay import Relay, Relayed, run_once
+from skincare.events.routing import adopt
+from skincare.events.schema import Event
+from skincare.local.deadline import wait_until
+from skincare.sqs import configure
+from tests.conftest import QueuePair
+from tests.faults.faults import FailedEntries, Hang, LostAnswer, Reset, Status
+from tests.faults.proxy import FaultProxy
+from tests.integration.events.event_documents import new_event
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+#: The application that settings.CELERY_APP names in these tests; made anew for each.
+app: Celery
+
+
+@pytest.fixture
+def proxy(sqs_server: str) -> Iterator[FaultProxy]:
+    with FaultProxy(sqs_server) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def sending_app(
+    queue_pair: QueuePair, proxy: FaultProxy, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Celery("relay-test", set_as_current=False)
+    configure(
+        made,
+        policy=replace(settings.SQS_POLICY, connect_timeout=0.3, read_timeout=0.3),
+        queues={"orders": queue_pair.url},
+        region=settings.AWS_REGION,
+        endpoint_url=proxy.url,
+        adopt=adopt,
+    )
+    monkeypatch.setattr(sys.modules[__name__], "app", made, raising=False)
+    settings.CELERY_APP = f"{__name__}.app"
+    settings.RELAY_BACKOFF_SECONDS = (0.05, 0.2)
+    settings.RELAY_SWEEP_SECONDS = 0.2
+
+
+def published(count: int, **changes: Any) -> list[Event]:
+    events = [new_event(**changes) for _ in range(count)]
+    with transaction.atomic():
+        for event in events:
+            publish(event)
+    return events
+
+
+def received(client: "SQSClient", url: str) -> list[dict[str, Any]]:
+    """Take all messages off the queue; return their Celery envelopes."""
+    envelopes = []
+    while True:
+        answer = client.receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=0)
+        if not answer.get("Messages"):
+            return envelopes
+        for message in answer["Messages"]:
+            envelopes.append(json.loads(message["Body"]))
+            client.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+
+
+def task_ids(client: "SQSClient", url: str) -> Counter[str]:
+    return Counter(envelope["headers"]["id"] for envelope in received(client, url))
+
+
+def unsent() -> int:
+    return OutboxEvent.objects.filter(sent_at__isnull=True).count()
+
+
+def test_rows_go_out_in_batches_as_messages_of_their_tasks(
+    queue_pair: QueuePair, sqs_client: "SQSClient", proxy: FaultProxy
+) -> None:
+    payment = published(20)
+    order = published(5, event_type="order.confirmed", payment_id="")
+
+    assert run_once() == Relayed(sent=25)
+    assert run_once() == Relayed()
+
+    assert [call.entries for call in proxy.calls("SendMessageBatch")] == [10, 10, 5]
+    messages = {m["headers"]["id"]: m for m in received(sqs_client, queue_pair.url)}
+    assert set(messages) == {event.event_id for event in payment + order}
+    assert {messages[e.event_id]["headers"]["task"] for e in payment} == {
+        "payments.payment_processed"
+    }
+    assert {messages[e.event_id]["headers"]["task"] for e in order} == {"orders.order_confirmed"}
+    assert json.loads(messages[order[0].event_id]["body"])[0] == [order[0].document()]
+    assert OutboxEvent.objects.filter(sent_at__isnull=False, send_attempts=1).count() == 25
+
+
+def test_two_relays_never_send_the_same_row(
+    queue_pair: QueuePair, sqs_client: "SQSClient", proxy: FaultProxy, settings: Any
+) -> None:
+    settings.RELAY_ROWS = 20
+    proxy.latency = 0.02
+    events = published(200)
+
+    def relay_all(_: int) -> int:
+        try:
+            sent = 0
+            while (relayed := run_once()).sent:
+                sent += relayed.sent
+            return sent
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as relays:
+        assert sum(relays.map(relay_all, range(4))) == 200
+
+    assert task_ids(sqs_client, queue_pair.url) == {event.event_id: 1 for event in events}
+
+
+def test_an_entry_that_sqs_refuses_fails_alone_and_is_put_off(
+    queue_pair: QueuePair, sqs_client: "SQSClient", proxy: FaultProxy
+) -> None:
+    events = published(3)
+    refused = events[1].event_id
+    fault = FailedEntries(
+        code="InvalidMessageContents",
+        sender_fault=True,
+        which=lambda _, entry: refused in entry["MessageBody"],
+    )
+
+    with proxy.inject(fault, action="SendMessageBatch"):
+        before = timezone.now()
+        assert run_once() == Relayed(sent=2, failed=1)
+
+    row = OutboxEvent.objects.get(sent_at__isnull=True)
+    assert (row.event_id, row.send_attempts) == (refused, 1)
+    assert row.last_error.startswith("InvalidMessageContents")
+    assert row.next_attempt_at > before
+    wait_until(lambda: run_once().sent == 1, seconds=5, what="the row to be due again")
+    assert task_ids(sqs_client, queue_pair.url) == {event.event_id: 1 for event in events}
+
+
+@pytest.mark.parametrize("fault", [Status(503), Status(403), Reset(), Hang()], ids=repr)
+def test_while_sqs_fails_every_row_stays_due(
+    fault: Any, queue_pair: QueuePair, sqs_client: "SQSClient", proxy: FaultProxy
+) -> None:
+    events = published(30)
+
+    with proxy.inject(fault):
+        assert run_once() == Relayed(failed=30, sqs_failed=True)
+
+    assert unsent() == 30
+    assert run_once().sent == 30
+    assert task_ids(sqs_client, queue_pair.url) == {event.event_id: 1 for event in events}
+
+
+def test_a_lost_answer_may_send_twice_but_never_not_at_all(
+    queue_pair: QueuePair, sqs_client: "SQSClient", proxy: FaultProxy
+) -> None:
+    events = published(10)
+
+    with proxy.inject(LostAnswer(), action="SendMessageBatch", times=2):  # both tries of one call
+        assert run_once().sqs_failed
+    assert run_once().sent == 10
+
+    assert task_ids(sqs_client, queue_pair.url) == {event.event_id: 3 for event in events}
+
+
+def test_the_thread_sends_what_is_committed_and_sweeps_what_was_left(
+    queue_pair: QueuePair, sqs_client: "SQSClient", proxy: FaultProxy, settings: Any
+) -> None:
+    left = published(3)  # its process died before it could send
+    settings.RELAY_IN_PROCESS = True
+    try:
+        relay.start()
+        wait_until(lambda: unsent() == 0, seconds=10, what="the sweep")
+        with proxy.inject(Status(503)):
+            started = time.monotonic()
+            fresh = published(3)
+            assert time.monotonic() - started < 0.25  # the request never waits for SQS
+            wait_until(
+                lambda: len(proxy.calls("SendMessageBatch")) >= 4,
+                seconds=10,
+                what="the relay to try and fail",
+            )
+            assert unsent() == 3
+        wait_until(lambda: unsent() == 0, seconds=10, what="the relay to recover")
+    finally:
+        stop_thread()
+
+    sent = task_ids(sqs_client, queue_pair.url)
+    assert sent == {event.event_id: 1 for event in left + fresh}
+
+
+def stop_thread() -> None:
+    running, thread = relay._relay, relay._thread
+    assert running is not None
+    assert thread is not None
+    running.stop()
+    thread.join(timeout=10)
+    assert not thread.is_alive()
+    relay._forget_after_fork()
+    connections.close_all()
+
+
+def test_there_is_one_thread_however_often_it_is_woken(settings: Any) -> None:
+    settings.RELAY_IN_PROCESS = True
+    try:
+        with ThreadPoolExecutor(8) as requests:
+            list(requests.map(lambda _: relay.wake(), range(50)))
+        assert [t.name for t in threading.enumerate()].count("outbox-relay") == 1
+    finally:
+        stop_thread()
+
+
+def test_a_failing_job_stops_neither_the_relay_nor_the_other_jobs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[str] = []
+
+    def fails() -> None:
+        ran.append("fails")
+        raise ValueError("job")
+
+    monkeypatch.setattr(relay, "_jobs", [])
+    relay.every(3600, "fails", fails)
+    relay.every(0, "works", lambda: ran.append("works"))
+
+    passing = Relay()
+    assert passing.run_pass()
+    assert passing.run_pass()
+
+    assert ran == ["fails", "works", "works"]
+
+
+def relay_outbox(
+    *arguments: str, url: str, endpoint: str, database: str
+) -> "subprocess.Popen[str]":
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "DATABASE_URL": database,
+        "ORDER_EVENTS_QUEUE_URL": url,
+        "SQS_ENDPOINT_URL": endpoint,
+    }
+    return subprocess.Popen(
+        [sys.executable, "manage.py", "relay_outbox", *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_the_command_sends_what_is_due_and_exits(
+    queue_pair: QueuePair,
+    sqs_client: "SQSClient",
+    sqs_server: str,
+    proxy: FaultProxy,
+    test_database_url: str,
+) -> None:
+    events = published(12)
+
+    with proxy.inject(Status(503)):
+        failing = relay_outbox(
+            "--once", url=queue_pair.url, endpoint=proxy.url, database=test_database_url
+        )
+        output, _ = failing.communicate(timeout=30)
+    assert failing.returncode == 1, output
+    assert "Not everything could be sent" in output
+
+    working = relay_outbox(
+        "--once", url=queue_pair.url, endpoint=sqs_server, database=test_database_url
+    )
+    output, _ = working.communicate(timeout=30)
+    assert working.returncode == 0, output
+    assert task_ids(sqs_client, queue_pair.url) == {event.event_id: 1 for event in events}
+
+
+def test_the_command_relays_until_sigterm(
+    queue_pair: QueuePair, sqs_client: "SQSClient", sqs_server: str, test_database_url: str
+) -> None:
+    command = relay_outbox(url=queue_pair.url, endpoint=sqs_server, database=test_database_url)
+    try:
+        events = published(3)
+        wait_until(lambda: unsent() == 0, seconds=30, what="the command to send")
+        command.send_signal(signal.SIGTERM)
+        output, _ = command.communicate(timeout=30)
+    finally:
+        command.kill()
+    assert command.returncode == 0, output
+    assert task_ids(sqs_client, queue_pair.url) == {event.event_id: 1 for event in events}

@@ -1,0 +1,151 @@
+"""What happens when many do the same thing at the same moment."""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from threading import Event
+from uuid import uuid4
+
+import pytest
+from django.db import connection, transaction
+
+from orders import lifecycle
+from orders.checkout import Placed
+from orders.lifecycle import expire_unpaid_orders
+from orders.models import CheckoutRequest, Order, OrderTransition, StockMovement
+from orders.refusals import NotEnoughStock
+from skincare.events.models import OutboxEvent
+from skincare.local.deadline import wait_until
+from tests.integration.orders.shop import (
+    a_product,
+    aged,
+    an_order,
+    cancelled,
+    movements,
+    numbers,
+    paid,
+    place,
+)
+from tests.integration.orders.together import together
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+UNPAID_TIME = timedelta(hours=24)
+
+
+def somebody_waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return bool(cursor.fetchone()[0])
+
+
+def test_twenty_buyers_of_the_last_piece_make_one_order() -> None:
+    last = a_product(stocked=1)
+
+    answers = together([partial(place, (last, 1)) for _ in range(20)])
+
+    assert Counter(type(answer) for answer in answers) == {Placed: 1, NotEnoughStock: 19}
+    assert Order.objects.count() == 1
+    assert OutboxEvent.objects.count() == 1
+    assert numbers(last) == (1, 1)
+
+
+def test_carts_in_opposite_order_do_not_block_each_other() -> None:
+    serum, toner = a_product(stocked=40), a_product(stocked=40)
+    carts = [((serum, 1), (toner, 1)), ((toner, 1), (serum, 1))] * 10
+
+    answers = together([partial(place, *cart) for cart in carts])
+
+    assert Counter(type(answer) for answer in answers) == {Placed: 20}
+    assert numbers(serum) == numbers(toner) == (40, 20)
+
+
+def test_one_key_sent_ten_times_at_once_makes_one_order() -> None:
+    serum = a_product(stocked=20)
+
+    answers = together([partial(place, (serum, 1), key="key-1") for _ in range(10)])
+
+    assert len({answer.order_id for answer in answers if isinstance(answer, Placed)}) == 1
+    assert Counter(type(answer) for answer in answers) == {Placed: 10}
+    assert Order.objects.count() == CheckoutRequest.objects.count() == 1
+    assert numbers(serum) == (20, 1)
+
+
+def test_a_repeat_waits_for_the_first_and_makes_the_order_where_that_fails() -> None:
+    serum = a_product(stocked=1)
+
+    key_taken = Event()
+
+    def first() -> None:
+        with transaction.atomic():
+            place((serum, 1), key="key-1")
+            key_taken.set()
+            wait_until(somebody_waits_for_a_lock, seconds=20, what="the repeat to wait")
+            raise ConnectionError("the client's process died")
+
+    def repeat() -> Placed:
+        assert key_taken.wait(timeout=20)
+        return place((serum, 1), key="key-1")
+
+    calls: list[Callable[[], object]] = [first, repeat]
+    failed, placed = together(calls)
+
+    assert isinstance(failed, ConnectionError)
+    assert isinstance(placed, Placed)
+    assert str(Order.objects.get().pk) == placed.order_id
+    assert numbers(serum) == (1, 1)
+
+
+def test_one_event_applied_twenty_times_at_once_moves_the_stock_once() -> None:
+    serum = a_product(stocked=10)
+    order = an_order((serum, 2))
+
+    together([partial(paid, order, "event-1") for _ in range(20)])
+
+    assert numbers(serum) == (8, 0)
+    assert movements(order, serum) == [("reserve", 0, 2), ("sell", -2, -2)]
+    assert OrderTransition.objects.filter(order=order).count() == 1
+
+
+def test_payment_and_failure_at_once_end_in_one_of_two_good_states() -> None:
+    serum = a_product(stocked=10)
+    orders = [an_order((serum, 1)) for _ in range(5)]
+    calls: list[Callable[[], Order]] = [
+        partial(move, order, str(uuid4())) for order in orders for move in (paid, cancelled)
+    ]
+
+    answers = together(calls)
+
+    assert all(isinstance(answer, Order) for answer in answers)
+    ended = Counter(Order.objects.values_list("status", flat=True))
+    # Paid first and then reversed, or cancelled first and then paid late.
+    assert set(ended) <= {"paid", "cancelled"}
+    assert numbers(serum) == (10 - ended["paid"], 0)
+
+
+def test_sweeps_at_once_expire_each_order_once() -> None:
+    serum = a_product(stocked=30)
+    for _ in range(12):
+        aged(an_order((serum, 2)), 2 * UNPAID_TIME)
+
+    counts = together([partial(expire_unpaid_orders, older_than=UNPAID_TIME)] * 4)
+
+    assert sum(count for count in counts if isinstance(count, int)) == 12
+    assert numbers(serum) == (30, 0)
+    assert StockMovement.objects.filter(kind="release").count() == 12
+
+
+def test_the_sweep_passes_by_an_order_that_is_being_paid() -> None:
+    serum = a_product(stocked=10)
+    order = an_order((serum, 1))
+    aged(order, 2 * UNPAID_TIME)
+
+    with transaction.atomic():
+        lifecycle.mark_paid(order_id=order.pk, event_id="event-1")
+        (count,) = together([partial(expire_unpaid_orders, older_than=UNPAID_TIME)])
+
+    assert count == 0
+    order.refresh_from_db()
+    assert order.status == "paid"
+    assert numbers(serum) == (9, 0)

@@ -155,11 +155,9 @@ def _read_status(
             return PaymentStatus.DENIED, ""
         if fraud_status != "accept" and status is PaymentStatus.CAPTURED:
             return status, f"capture with fraud_status {fraud_status or 'missing'}"
-    if status in (PaymentStatus.CAPTURED, PaymentStatus.SETTLED, *REFUND):
-        if status_code != _SUCCESS:
-            return status, f"{word} with status_code {status_code}"
-        if fraud_status not in ("", "accept"):
-            return status, f"{word} with fraud_status {fraud_status}"
+    is_money = status in (PaymentStatus.CAPTURED, PaymentStatus.SETTLED, *REFUND)
+    if is_money and status_code != _SUCCESS:
+        return status, f"{word} with status_code {status_code}"
     return status, ""
 
 

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 
-from celery import Celery
+from celery import Celery, signals
+from click import Option
 from kombu import Exchange, Queue
 
 from skincare.sqs.adoption import Adopt
 from skincare.sqs.policy import SQSPolicy
+from skincare.sqs.preflight import Preflight
+from skincare.sqs.shutdown import isolate_process
 from skincare.sqs.wiring import OPTION, Wiring
 
 
@@ -24,6 +27,16 @@ def configure(
     `queues` maps names to queue URLs; tasks go to the first one unless they are routed. AWS
     credentials come from boto3's default chain. `adopt` makes a task of a bare JSON document.
     """
+    app.task_cls = "skincare.sqs.task:Task"
+    app.steps["worker"].add(Preflight)
+    app.user_options["worker"].add(
+        Option(
+            ["--skip-preflight"],
+            is_flag=True,
+            help="Start even if the queues contradict the settings.",
+        )
+    )
+    signals.worker_process_init.connect(isolate_process)
     wiring = Wiring(policy, dict(queues), region, endpoint_url, adopt, lambda: app.tasks)
     app.conf.update(
         broker_url="sqs://",
@@ -59,6 +72,7 @@ def _delivery(policy: SQSPolicy) -> dict[str, object]:
         "result_backend": None,
         "task_ignore_result": True,
         "task_store_errors_even_if_ignored": False,
+        "worker_consumer": "skincare.sqs.worker:Consumer",
         "worker_concurrency": policy.concurrency,
         "worker_prefetch_multiplier": 1,
         "worker_enable_remote_control": False,

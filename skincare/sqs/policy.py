@@ -1,9 +1,8 @@
 """The numbers of the deployment that the queue, the worker and the clients must agree on."""
 
-import os
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
+
+from skincare.sqs.health import default_health_file
 
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 MAX_VISIBILITY_TIMEOUT = 43_200  # seconds, 12 hours
@@ -15,13 +14,6 @@ MAX_STOP_TIMEOUT = 120  # seconds, on Fargate
 #: Seconds that must lie between the hard time limit and the end of the visibility timeout: a killed
 #: task's process may need that long to be gone.
 VISIBILITY_MARGIN = 10
-
-
-def default_health_file() -> str:
-    """Return the path of the health file where nobody chose another."""
-    return os.environ.get("SQS_HEALTH_FILE") or str(
-        Path(tempfile.gettempdir()) / "skincare-worker-health.json"
-    )
 
 
 @dataclass(frozen=True)

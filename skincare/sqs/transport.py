@@ -1,29 +1,57 @@
-"""The kombu transport: how Celery sends to SQS and consumes from it."""
+"""The kombu transport: how Celery sends to SQS and consumes from it.
 
-from collections.abc import Iterator
+It extends kombu's for the predefined queues. Polling, reading, acknowledging and sending are
+replaced, since kombu's stop at the first error, die of a message, delete what was not processed,
+and block the event loop; `tests/unit/sqs/test_pins.py` names the versions this was checked against.
+"""
+
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from kombu.transport import SQS
+from kombu.transport import SQS, virtual
 from kombu.utils.json import dumps
 
 from skincare.sqs.batch import Batch
 from skincare.sqs.client import make_client
+from skincare.sqs.intake import Intake
+from skincare.sqs.message import Message as TaskMessage
 from skincare.sqs.wiring import OPTION, Wiring
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 
+class QoS:
+    """kombu's word for the prefetch count. The messages themselves are the intake's."""
+
+    def __init__(self, channel: "Channel") -> None:
+        self.channel = channel
+        self.prefetch_count = 0
+
+    def append(self, message: TaskMessage, delivery_tag: str) -> None:
+        """Nothing to note."""
+
+    def restore_unacked_once(self, stderr: Any = None) -> None:
+        """Nothing to restore: what is not settled is still on the queue."""
+
+
 class Channel(SQS.Channel):
-    """kombu's SQS channel with predefined queues."""
+    """A channel of the web process sends; the one of the worker also consumes."""
+
+    Message = TaskMessage  # type: ignore[assignment]
+    QoS = QoS  # type: ignore[assignment]
+    do_restore = False
 
     _batch: Batch | None = None
     _client: "SQSClient | None" = None
+    _intake: Intake | None = None
 
     @property
     def wiring(self) -> Wiring:
         return self.transport_options[OPTION]
+
+    # -- Sending -----------------------------------------------------------------------------------
 
     def sqs(self, queue: str | None = None) -> "SQSClient":
         """Return the blocking client, with the policy's timeouts. One serves all queues."""
@@ -58,6 +86,69 @@ class Channel(SQS.Channel):
             self._batch.add(task_id=task_id, queue_url=url, body=body)
         else:
             self.sqs().send_message(QueueUrl=url, MessageBody=body)
+
+    # -- Consuming ---------------------------------------------------------------------------------
+
+    @property
+    def intake(self) -> Intake:
+        """The polling and settling of this channel's consumers, made when first asked for."""
+        if self._intake is None:
+            if self.hub is None:
+                raise NotImplementedError("this transport consumes in Celery's event loop only")
+            capacity = self.qos.prefetch_count or self.wiring.policy.concurrency
+            self._intake = Intake(self.hub, self.wiring, capacity=capacity)
+        return self._intake
+
+    def basic_qos(
+        self, prefetch_size: int = 0, prefetch_count: int = 0, apply_global: bool = False
+    ) -> None:
+        """Set how many messages the consumers hold at once; 0 means the policy's concurrency."""
+        self.qos.prefetch_count = prefetch_count
+        if self._intake is not None:
+            self._intake.resize(prefetch_count or self.wiring.policy.concurrency)
+
+    def basic_consume(
+        self,
+        queue: str,
+        no_ack: bool,
+        callback: Callable[[TaskMessage], object],
+        consumer_tag: str,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        """Start to poll the queue. Past kombu's own method, which starts kombu's polling."""
+        if no_ack:
+            raise ValueError("a message is deleted when its task succeeded, not when it arrives")
+        virtual.Channel.basic_consume(self, queue, no_ack, callback, consumer_tag)
+        self.intake.start(queue, self.connection._callbacks[queue])
+
+    def basic_cancel(self, consumer_tag: str) -> None:
+        """Stop to poll the queue."""
+        queue = self._tag_to_queue.get(consumer_tag)
+        if self._intake is not None and queue is not None:
+            self._intake.stop(queue)
+        virtual.Channel.basic_cancel(self, consumer_tag)
+
+    def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:
+        """Keep the message: whoever acknowledges it here did not process it.
+
+        A task that succeeded has its message deleted by its request, and nothing else does.
+        """
+        self.intake.quarantine(delivery_tag, "acknowledged by another than its task")
+
+    def basic_reject(self, delivery_tag: str, requeue: bool = False) -> None:
+        """Keep the message."""
+        self.intake.quarantine(delivery_tag, "rejected by another than its task")
+
+    def drain_events(self, timeout: Any = None, callback: Any = None, **_: Any) -> None:
+        raise NotImplementedError("this transport consumes in Celery's event loop only")
+
+    def close(self) -> None:
+        """Stop consuming and settle what is left."""
+        super().close()
+        if self._intake is not None:
+            self._intake.close()
+            self._intake = None
 
 
 class Transport(SQS.Transport):

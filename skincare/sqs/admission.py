@@ -1,0 +1,64 @@
+"""Whether a task call may start now: a decision without a queue."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from skincare.sqs.envelope import TaskCall
+from skincare.sqs.policy import MAX_VISIBILITY_TIMEOUT, SQSPolicy
+
+#: Seconds before a message for an unknown task is shown to the other workers again: while a deploy
+#: is under way, one of them may know it.
+UNKNOWN_TASK_DELAY = 8.0
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What to do with the call, and for `postpone` and `quarantine` why, and for how long the
+    message stays invisible (seconds)."""
+
+    verdict: Literal["start", "postpone", "quarantine"]
+    reason: str = ""
+    delay: float = 0.0
+
+
+START = Admission("start")
+
+
+def admit(
+    call: TaskCall, *, tasks: Mapping[str, Any], policy: SQSPolicy, now: datetime
+) -> Admission:
+    """Decide over a call that is well formed.
+
+    An `eta` is not waited for in memory, where the visibility would run out: the message goes back
+    invisible until then. That costs one of its receives.
+    """
+    task = tasks.get(call.task)
+    if task is None:
+        return Admission("quarantine", "the task is unknown", UNKNOWN_TASK_DELAY)
+    if not _arguments_fit(task, call):
+        return Admission("quarantine", "the arguments do not fit the task")
+    if (call.hard_time_limit or 0) > policy.hard_time_limit:
+        return Admission("quarantine", "the time limit is longer than the worker's")
+    if (call.soft_time_limit or 0) > policy.hard_time_limit:
+        return Admission("quarantine", "the soft time limit is longer than the worker's")
+    if call.expires is not None and call.expires <= now:
+        return Admission("quarantine", "expired")
+    if call.eta is not None and call.eta > now:
+        wait = (call.eta - now).total_seconds()
+        if wait > MAX_VISIBILITY_TIMEOUT:
+            return Admission("quarantine", f"eta is more than {MAX_VISIBILITY_TIMEOUT} s away")
+        return Admission("postpone", "eta", max(wait, 1.0))
+    return START
+
+
+def _arguments_fit(task: Any, call: TaskCall) -> bool:
+    check = getattr(task, "__header__", None)  # Celery's copy of the signature, without the body
+    if not getattr(task, "typing", False) or check is None:
+        return True
+    try:
+        check(*call.args, **call.kwargs)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,153 @@
+"""SQS calls from the event loop: signed, timed, answered exactly once, raising nothing."""
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.httpsession import get_cert_path
+from kombu.asynchronous import Hub
+
+from skincare.sqs.client import make_client
+from skincare.sqs.credentials import Credentials
+from skincare.sqs.http import HttpClient, Reply
+from skincare.sqs.wiring import Wiring
+
+log = logging.getLogger(__name__)
+
+#: SQS speaks this since 2023. https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-json-faqs.html
+_CONTENT_TYPE = "application/x-amz-json-1.0"
+
+#: Codes that say that AWS does not take our credentials, not that they lack a permission.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/CommonErrors.html
+_CREDENTIAL_CODES = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidClientTokenId",
+        "InvalidSecurity",
+        "InvalidSignatureException",
+        "InvalidToken",
+        "MissingAuthenticationToken",
+        "MissingAuthenticationTokenException",
+        "NotAuthorized",
+        "RequestExpired",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
+_DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException", "KMS.AccessDeniedException"})
+
+NO_CREDENTIALS = "NoCredentials"
+NO_ANSWER = "NoAnswer"
+GARBAGE = "Garbage"
+
+
+@dataclass(frozen=True)
+class SQSError:
+    """Why a call has no result. `status` is 0 where no HTTP answer came."""
+
+    status: int
+    code: str
+    message: str = ""
+
+    @property
+    def denied(self) -> bool:
+        """Whether our role lacks the permission."""
+        return is_denied(self.code)
+
+    @property
+    def credentials_refused(self) -> bool:
+        """Whether AWS does not take our credentials, whatever they allow."""
+        return self.code in _CREDENTIAL_CODES
+
+
+def is_denied(code: str) -> bool:
+    return code in _DENIED_CODES
+
+
+Result = dict[str, Any] | SQSError
+
+
+class AsyncSQS:
+    """Calls SQS for a worker. The blocking client finds the endpoint; credentials are looked up
+    for every call."""
+
+    def __init__(self, hub: Hub, wiring: Wiring) -> None:
+        client = make_client(
+            region=wiring.region, endpoint_url=wiring.endpoint_url, policy=wiring.policy
+        )
+        self._endpoint = client.meta.endpoint_url.rstrip("/") + "/"
+        self._region = wiring.region
+        self._credentials = Credentials()
+        self._http = HttpClient(
+            hub,
+            connect_timeout=wiring.policy.connect_timeout,
+            ca_bundle=get_cert_path(True),
+        )
+
+    def call(
+        self,
+        action: str,
+        arguments: Mapping[str, Any],
+        *,
+        timeout: float,
+        done: Callable[[Result], None],
+    ) -> None:
+        """Call `action`; `done` gets the answer or an SQSError, later and from the loop.
+
+        Without credentials `done` is called before this returns.
+        """
+        credentials = self._credentials.current()
+        if credentials is None:
+            self._credentials.renew()
+            done(SQSError(0, NO_CREDENTIALS, "the default chain has no credentials"))
+            return
+        body = json.dumps(arguments).encode()
+        request = AWSRequest(
+            method="POST",
+            url=self._endpoint,
+            data=body,
+            headers={"Content-Type": _CONTENT_TYPE, "X-Amz-Target": f"AmazonSQS.{action}"},
+        )
+        SigV4Auth(credentials, "sqs", self._region).add_auth(request)
+
+        def answered(reply: Reply) -> None:
+            result = parse_reply(reply)
+            if isinstance(result, SQSError) and result.credentials_refused:
+                self._credentials.renew()
+            done(result)
+
+        self._http.post(
+            self._endpoint, dict(request.headers.items()), body, timeout=timeout, done=answered
+        )
+
+    def close(self) -> None:
+        """Drop all calls; those that wait are never answered."""
+        self._http.close()
+
+
+def parse_reply(reply: Reply) -> Result:
+    """Read an HTTP answer of the JSON protocol. Total: any answer has a result."""
+    if reply.status == 0:
+        return SQSError(0, NO_ANSWER, reply.error)
+    try:
+        document = json.loads(reply.body) if reply.body else {}
+    except (ValueError, RecursionError):
+        document = None
+    if reply.status == 200 and isinstance(document, dict):
+        return document
+    if reply.status == 200 or not isinstance(document, dict):
+        return SQSError(reply.status, GARBAGE, "the answer is not what SQS sends")
+    return SQSError(reply.status, *_code_and_message(document))
+
+
+def _code_and_message(document: dict[str, Any]) -> tuple[str, str]:
+    # "com.amazonaws.sqs#QueueDoesNotExist", some servers without the name space
+    code = str(document.get("__type") or "Unknown").rpartition("#")[2]
+    message = document.get("message") or document.get("Message") or ""
+    return code, str(message)

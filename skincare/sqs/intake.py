@@ -1,0 +1,271 @@
+"""What a worker takes from its queues: polled, read, handed to Celery, and settled at the end.
+
+Everything here runs in the thread of Celery's event loop.
+"""
+
+import itertools
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from kombu.asynchronous import Hub
+
+from skincare.sqs.admission import admit
+from skincare.sqs.async_client import AsyncSQS
+from skincare.sqs.delays import release_delay, within_limits
+from skincare.sqs.delivery import Delivery
+from skincare.sqs.envelope import Refused, TaskCall, read_message
+from skincare.sqs.leftovers import Leftovers
+from skincare.sqs.outcome import RetryLater, Terminal
+from skincare.sqs.poller import Poller, State
+from skincare.sqs.settlement import RELEASE_LINGER, Deleter, Releaser, Settlement
+from skincare.sqs.slots import Slots
+from skincare.sqs.wiring import Wiring
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Incoming:
+    """A message that became a task call, on its way to Celery. `tag` settles it."""
+
+    tag: str
+    delivery: Delivery
+    call: TaskCall
+
+
+Deliver = Callable[[Incoming], object]
+
+
+@dataclass(frozen=True)
+class _Lane:
+    """What belongs to one queue."""
+
+    url: str
+    poller: Poller
+    deleter: Deleter
+    releaser: Releaser
+    deliver: Deliver
+
+
+class Intake:
+    """The messages of one worker, from receive to outcome."""
+
+    def __init__(self, hub: Hub, wiring: Wiring, *, capacity: int) -> None:
+        self._hub = hub
+        self._wiring = wiring
+        self._sqs = AsyncSQS(hub, wiring)
+        self._lanes: dict[str, _Lane] = {}
+        self._held: dict[str, Delivery] = {}
+        self._tags = itertools.count(1)
+        self.slots = Slots(capacity)
+        self.leaving = False
+
+    # -- Polling -----------------------------------------------------------------------------------
+
+    def start(self, queue: str, deliver: Deliver) -> None:
+        """Poll the queue, and hand what comes to `deliver`."""
+        policy = self._wiring.policy
+        url = self._wiring.queues[queue]
+        poller = Poller(
+            self._hub,
+            self._sqs,
+            queue=queue,
+            url=url,
+            policy=policy,
+            slots=self.slots,
+            receive=self._receive,
+            release=self._return,
+        )
+        deleter = Deleter(
+            self._hub,
+            self._sqs,
+            url=url,
+            linger=policy.delete_linger,
+            call_timeout=policy.call_timeout,
+        )
+        releaser = Releaser(
+            self._hub,
+            self._sqs,
+            url=url,
+            linger=RELEASE_LINGER,
+            call_timeout=policy.call_timeout,
+        )
+        self._lanes[queue] = _Lane(url, poller, deleter, releaser, deliver)
+        poller.start()
+
+    def resize(self, capacity: int) -> None:
+        """Hold up to `capacity` messages from now on."""
+        self.slots.capacity = capacity
+        self._slots_changed()
+
+    def stop(self, queue: str) -> None:
+        """Poll the queue no more."""
+        if queue in self._lanes:
+            self._lanes[queue].poller.leave()
+
+    def leave(self) -> None:
+        """Poll no queue any more, and start no task that has not started."""
+        self.leaving = True
+        for lane in self._lanes.values():
+            lane.poller.leave()
+
+    @property
+    def running(self) -> int:
+        """How many messages are with Celery."""
+        return len(self._held)
+
+    @property
+    def finished(self) -> bool:
+        """Whether no message and no call is under way."""
+        return not self._held and all(
+            lane.poller.state is State.STOPPED and not lane.deleter and not lane.releaser
+            for lane in self._lanes.values()
+        )
+
+    # -- Arrival -----------------------------------------------------------------------------------
+
+    def _receive(self, deliveries: list[Delivery]) -> None:
+        for delivery in deliveries:
+            self._accept(delivery)
+
+    def _accept(self, delivery: Delivery) -> None:
+        try:
+            call = read_message(delivery.body, self._wiring.adopt)
+            admission = admit(
+                call,
+                tasks=self._wiring.tasks(),
+                policy=self._wiring.policy,
+                now=datetime.now(UTC),
+            )
+        except Refused as refused:
+            self._quarantine(delivery, refused.reason)
+        except Exception as error:  # whatever it is, it must cost no more than this message
+            log.exception("message_unreadable", extra=delivery.log_fields)
+            self._quarantine(delivery, f"{type(error).__name__} while it was read")
+        else:
+            if admission.verdict == "start":
+                self._hand_over(Incoming(str(next(self._tags)), delivery, call))
+            elif admission.verdict == "postpone":
+                self._release(delivery, admission.delay, admission.reason)
+            else:
+                self._quarantine(delivery, admission.reason, admission.delay)
+
+    def _hand_over(self, incoming: Incoming) -> None:
+        self._held[incoming.tag] = incoming.delivery
+        self.slots.held += 1
+        try:
+            self._lanes[incoming.delivery.queue].deliver(incoming)
+        except Exception:
+            log.exception("message_not_handed_over", extra=incoming.delivery.log_fields)
+            self.quarantine(incoming.tag, "Celery did not take it")
+
+    def _return(self, deliveries: list[Delivery]) -> None:
+        for delivery in deliveries:
+            self._release(delivery, 0.0, "the worker is stopping")
+
+    # -- Outcome -----------------------------------------------------------------------------------
+
+    def refusal(self, tag: str) -> str | None:
+        """Return why the task of this message must not start any more; None where it may."""
+        delivery = self._held.get(tag)
+        if delivery is None:
+            return "it is not held any more"
+        if self.leaving:
+            return "the worker is stopping"
+        if delivery.seconds_left < self._wiring.policy.hard_time_limit:
+            return "its visibility could end before its task"
+        return None
+
+    def done(self, tag: str) -> None:
+        """Delete the message: its task succeeded."""
+        delivery = self._let_go(tag)
+        if delivery is not None:
+            self._lanes[delivery.queue].deleter.add(Settlement(delivery))
+
+    def release(self, tag: str, *, delay: float, reason: str) -> None:
+        """Show the message again after `delay` seconds."""
+        delivery = self._let_go(tag)
+        if delivery is not None:
+            self._release(delivery, delay, reason)
+
+    def fail(self, tag: str, error: BaseException | None) -> None:
+        """Keep the message of a task that ended with `error`; see `release_delay`."""
+        delivery = self._let_go(tag)
+        if delivery is None:
+            return
+        policy = self._wiring.policy
+        delay = release_delay(error, receive_count=delivery.receive_count, policy=policy)
+        reason = str(error) if isinstance(error, RetryLater | Terminal) else type(error).__name__
+        self._release(delivery, delay, reason[:200])
+
+    def quarantine(self, tag: str, reason: str) -> None:
+        """Keep the message of which no task can be made, so that it reaches the DLQ."""
+        delivery = self._let_go(tag)
+        if delivery is not None:
+            self._quarantine(delivery, reason)
+
+    def _let_go(self, tag: str) -> Delivery | None:
+        delivery = self._held.pop(tag, None)
+        if delivery is not None:
+            self.slots.held -= 1
+            self._slots_changed()
+        return delivery
+
+    def _slots_changed(self) -> None:
+        for lane in self._lanes.values():
+            lane.poller.slot_freed()
+
+    def _quarantine(self, delivery: Delivery, reason: str, delay: float = 0.0) -> None:
+        log.error("message_quarantined", extra={**delivery.log_fields, "reason": reason})
+        self._show_again(delivery, delay)
+
+    def _release(self, delivery: Delivery, delay: float, reason: str) -> None:
+        log.info(
+            "message_released",
+            extra={**delivery.log_fields, "retry_in": round(delay, 1), "reason": reason},
+        )
+        self._show_again(delivery, delay)
+
+    def _show_again(self, delivery: Delivery, delay: float) -> None:
+        visible_at = time.monotonic() + within_limits(delay)
+        self._lanes[delivery.queue].releaser.add(Settlement(delivery, visible_at))
+
+    # -- The end -----------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Drop all calls, and settle what is left with the blocking client, a few seconds long.
+
+        After a proper shutdown nothing is left.
+        """
+        self._sqs.close()
+        leftovers = {
+            lane.url: Leftovers(
+                done=[s.delivery for s in lane.deleter.unfinished],
+                kept=[s.delivery for s in lane.releaser.unfinished]
+                + [d for d in self._held.values() if d.queue == queue],
+            )
+            for queue, lane in self._lanes.items()
+        }
+        self._held.clear()
+        self._lanes.clear()
+        for url, left in leftovers.items():
+            left.settle(url, self._wiring)
+
+    def status(self) -> dict[str, Any]:
+        """Return what the health file says of each queue."""
+        return {
+            queue: {
+                "last_answered_poll": lane.poller.last_answered,
+                "unanswered_since": lane.poller.unanswered_since,
+                "consecutive_failures": lane.poller.failures,
+                "in_flight": sum(d.queue == queue for d in self._held.values()),
+                "free_slots": self.slots.free,
+                "pending_deletes": len(lane.deleter),
+                "deletes_denied": lane.deleter.denied,
+            }
+            for queue, lane in self._lanes.items()
+        }

@@ -1,0 +1,162 @@
+"""The endless polling of one queue, which nothing that SQS or the network does can end."""
+
+import logging
+import math
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+from kombu.asynchronous import Hub
+
+from skincare.sqs.async_client import GARBAGE, AsyncSQS, Result, SQSError
+from skincare.sqs.delays import POLL_BACKOFF, full_jitter
+from skincare.sqs.delivery import Delivery, read_delivery
+from skincare.sqs.policy import SQSPolicy
+from skincare.sqs.slots import Slots
+
+log = logging.getLogger(__name__)
+
+#: Seconds in which slots that become free share one poll.
+COALESCE = 0.005
+#: Seconds between polls where a server answers at once that it has nothing, long poll or not.
+EMPTY_PAUSE = 0.2
+
+Receive = Callable[[list[Delivery]], None]
+
+
+class State(StrEnum):
+    FULL = "full"  # no slot is free; a slot that becomes free ends it
+    SCHEDULED = "scheduled"  # a poll starts when the timer fires: at once, or after a failure
+    POLLING = "polling"
+    LEAVING = "leaving"  # no more polls; one is still to be answered
+    STOPPED = "stopped"
+
+
+class Poller:
+    """Polls one queue as long as slots are free. At most one poll is in flight.
+
+    `receive` gets what a poll brought; `release` gets what the last poll brought after `leave`.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        sqs: AsyncSQS,
+        *,
+        queue: str,
+        url: str,
+        policy: SQSPolicy,
+        slots: Slots,
+        receive: Receive,
+        release: Receive,
+    ) -> None:
+        self._hub = hub
+        self._sqs = sqs
+        self.queue = queue
+        self._url = url
+        self._policy = policy
+        self._slots = slots
+        self._receive = receive
+        self._release = release
+        self._timer: Any = None
+        self.state = State.STOPPED
+        self.failures = 0
+        #: `time.monotonic()` of the last poll that SQS answered as it should, and of the moment
+        #: since which it had a reason to: None where no slot is free.
+        self.last_answered: float | None = None
+        self.unanswered_since: float | None = None
+
+    def start(self) -> None:
+        """Begin to poll."""
+        if self.state is State.STOPPED:
+            self._schedule(0.0)
+
+    def slot_freed(self) -> None:
+        """Begin a poll soon, together with other slots that become free now."""
+        if self.state is State.FULL:
+            self._schedule(COALESCE if self._slots.held else 0.0)
+
+    def leave(self) -> None:
+        """Poll no more. What the poll in flight brings is released."""
+        self._cancel_timer()
+        self.unanswered_since = None
+        self.state = State.LEAVING if self.state is State.POLLING else State.STOPPED
+
+    def _schedule(self, delay: float) -> None:
+        self._cancel_timer()
+        self.state = State.SCHEDULED
+        self.unanswered_since = self.unanswered_since or time.monotonic()
+        self._timer = self._hub.call_later(delay, self._poll)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _poll(self) -> None:
+        self._timer = None
+        count = self._slots.claim(self.queue)
+        if not count:
+            self.state = State.FULL
+            self.unanswered_since = None
+            return
+        self.state = State.POLLING
+        started = time.monotonic()
+        self._sqs.call(
+            "ReceiveMessage",
+            {
+                "QueueUrl": self._url,
+                "MaxNumberOfMessages": count,
+                "WaitTimeSeconds": self._policy.long_poll,
+                "VisibilityTimeout": self._policy.visibility_timeout,
+                "MessageSystemAttributeNames": ["ApproximateReceiveCount"],
+            },
+            timeout=self._policy.poll_timeout,
+            done=lambda result: self._answered(started, result),
+        )
+
+    def _answered(self, started: float, result: Result) -> None:
+        self._slots.unclaim(self.queue)
+        deliveries = self._read(started, result)
+        if self.state is State.LEAVING:
+            self.state = State.STOPPED
+            if isinstance(deliveries, list):
+                self._release(deliveries)
+        elif isinstance(deliveries, SQSError):
+            self._failed(deliveries)
+        else:
+            self.failures = 0
+            self.last_answered = self.unanswered_since = time.monotonic()
+            early = time.monotonic() - started < min(1.0, self._policy.long_poll or math.inf)
+            self._schedule(EMPTY_PAUSE if early and not deliveries else 0.0)
+            self._receive(deliveries)
+
+    def _read(self, started: float, result: Result) -> list[Delivery] | SQSError:
+        if isinstance(result, SQSError):
+            return result
+        messages = result.get("Messages") or []
+        if not isinstance(messages, list):
+            return SQSError(200, GARBAGE, "Messages is not a list")
+        # Counted from the start of the poll: when SQS handed them out, only SQS knows.
+        until = started + self._policy.visibility_timeout
+        read = [read_delivery(m, queue=self.queue, invisible_until=until) for m in messages]
+        if None in read:
+            log.error("message_without_handle", extra={"queue": self.queue})
+        return [delivery for delivery in read if delivery is not None]
+
+    def _failed(self, error: SQSError) -> None:
+        self.failures += 1
+        delay = full_jitter(self.failures - 1, POLL_BACKOFF)
+        log.warning(
+            "poll_failed",
+            extra={
+                "queue": self.queue,
+                "status": error.status,
+                "code": error.code,
+                "error": error.message[:200],
+                "failures": self.failures,
+                "retry_in": round(delay, 3),
+            },
+        )
+        self._schedule(delay)

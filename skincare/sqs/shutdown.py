@@ -1,0 +1,116 @@
+"""Ending a worker without losing time, work or messages.
+
+Celery leaves its event loop at SIGTERM and then joins the pool, which blocks: answers to polls are
+dropped and deletes wait. Here the loop goes on until nothing is under way, and only then Celery is
+told to stop.
+"""
+
+import logging
+import os
+import signal
+import socket
+from contextlib import suppress
+from typing import Any
+
+from celery.exceptions import WorkerShutdown, WorkerTerminate
+from celery.platforms import EX_FAILURE, EX_OK
+from kombu.asynchronous import Hub
+
+from skincare.sqs.intake import Intake
+from skincare.sqs.policy import SQSPolicy
+
+log = logging.getLogger(__name__)
+
+#: Seconds before the platform's SIGKILL at which a shutdown stops to wait.
+RESERVE = 10.0
+
+
+class Shutdown:
+    """What SIGTERM, SIGINT and SIGQUIT do to a worker that runs.
+
+    The first SIGTERM or SIGINT drains: no new poll; what the poll in flight brings is released;
+    running tasks end and their messages are settled; exit 0. A second one, or SIGQUIT, kills the
+    running tasks, releases their messages, and exits 1.
+    """
+
+    def __init__(self, hub: Hub, intake: Intake, pool: Any, policy: SQSPolicy) -> None:
+        self._hub = hub
+        self._intake = intake
+        self._pool = pool
+        self._policy = policy
+        self._pid = os.getpid()
+        self._asked = 0
+        self._now = False
+        self._ears, self._mouth = socket.socketpair()
+        self._ears.setblocking(False)
+        self._mouth.setblocking(False)
+
+    def install(self) -> None:
+        """Take the signals over from Celery, from the main thread."""
+        self._hub.add_reader(self._ears, self._hear)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, _frame: Any) -> None:
+        # Runs between any two steps of the loop, which an interrupted wait does not leave by
+        # itself: note it and wake the loop up.
+        if os.getpid() != self._pid:  # a child that has not reset its signals yet
+            os._exit(EX_FAILURE)
+        self._asked += 1
+        self._now = self._now or number == signal.SIGQUIT or self._asked > 1
+        with suppress(OSError):  # full: the loop is being woken up already
+            self._mouth.send(b"\0")
+
+    def _hear(self) -> None:
+        self._ears.recv(4096)
+        if self._now:
+            self.terminate()
+        elif not self._intake.leaving:
+            self.drain()
+
+    def drain(self) -> None:
+        """Stop when nothing is under way any more, and at the latest before the platform kills."""
+        log.info("worker_draining", extra={"running": self._intake.running})
+        self._intake.leave()
+        self._hub.on_tick.add(self._stop_if_finished)
+        patience = max(self._policy.stop_timeout - RESERVE, 0.0)
+        self._hub.call_later(patience, self._run_out_of_patience)
+        self._hub.call_later(0.0, self._stop_if_finished)
+
+    def _stop_if_finished(self) -> None:
+        if self._intake.finished:
+            log.info("worker_drained")
+            raise WorkerShutdown(EX_OK)
+
+    def _run_out_of_patience(self) -> None:
+        log.error("worker_drain_too_slow", extra={"running": self._intake.running})
+        if self._intake.running:
+            self.terminate()
+        raise WorkerShutdown(EX_OK)  # what is left was processed; closing the channel tries it once
+
+    def terminate(self) -> None:
+        """Kill the running tasks and give their messages back, now."""
+        log.warning("worker_terminating", extra={"running": self._intake.running})
+        for process in self._pool._pool._pool:
+            _kill(process.pid)
+        self._intake.leave()
+        self._intake.close()
+        raise WorkerTerminate(EX_FAILURE)
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.killpg(pid, signal.SIGKILL)  # with what the task has started; see isolate_process
+    except ProcessLookupError:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)  # younger than its group
+
+
+def isolate_process(**_: Any) -> None:
+    """Put a new process of the pool in a group of its own.
+
+    So a SIGTERM to the worker's whole group, as some supervisors and shells send it, does not kill
+    the tasks that the worker is waiting for. billiard kills the group of a process that leads one.
+    """
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)

@@ -31,6 +31,7 @@ def a_product(
             order_id=None,
         )
     refresh_search([product.pk])
+    product.refresh_from_db()
     return product
 
 

@@ -1,0 +1,1 @@
+"""The whole shop under load while everything around and inside it is broken (`make chaos`)."""

@@ -1,0 +1,208 @@
+"""What goes wrong: each kind of trouble is a thread that strikes at random until it is over."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import Any, Self
+
+import psutil
+import psycopg
+
+from tests.chaos.shop import PROCESSES, WORKERS, Shop
+from tests.faults.faults import (
+    CutAnswer,
+    FailedEntries,
+    Fault,
+    Garbage,
+    Hang,
+    LostAnswer,
+    Reset,
+    Slow,
+    Status,
+)
+from tests.faults.messages import celery_message
+from tests.faults.poison import Shape, poison
+
+FAULTS: list[Fault] = [
+    Status(500),
+    Status(503),
+    Status(429),
+    Status(403, "ExpiredToken"),
+    Garbage(),
+    Reset(),
+    LostAnswer(),
+    CutAnswer(),
+    Hang(),
+    Slow(seconds=1.5),
+]
+POLL, DELETE, RELEASE, SEND = (
+    "ReceiveMessage",
+    "DeleteMessageBatch",
+    "ChangeMessageVisibilityBatch",
+    "SendMessageBatch",
+)
+ACTIONS = [POLL, DELETE, RELEASE, SEND]
+PAYMENT_TASK = "payments.payment_processed"
+FAILING_SHARE = 0.3
+"""Of the calls of one action, while a fault is on."""
+
+
+class Havoc:
+    """All troubles at once, from `__enter__` to `__exit__`; `struck` counts them by name."""
+
+    def __init__(self, shop: Shop, *, seed: int, poison_messages: int, duplicates: int) -> None:
+        self._shop = shop
+        self._seed = seed
+        self._over = threading.Event()
+        self._stack = ExitStack()
+        self.struck: Counter[str] = Counter()
+        self.failures: list[BaseException] = []
+        self.poison_ids: dict[str, str] = {}
+        self._shapes = _poison(poison_messages, random.Random(seed))  # noqa: S311
+        self._duplicates = duplicates
+
+    def __enter__(self) -> Self:
+        self._start("processes", self._break_processes, every=(1.5, 4.0))
+        self._start("network", self._break_network, every=(0.3, 1.5))
+        self._start("database", self._break_database, every=(5.0, 12.0))
+        self._start("duplicates", self._duplicate, every=(0.05, 0.3))
+        self._start("poison", self._poison, every=(0.1, 0.6))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Ends the troubles, puts in what poison and duplicates are missing, repairs SQS."""
+        self._over.set()
+        self._stack.close()
+        self._shop.proxy.clear()
+        last = random.Random(self._seed)  # noqa: S311
+        while self._shapes:
+            self._poison(last)
+        while self.struck["duplicate injected"] < self._duplicates:
+            self._duplicate(last)
+
+    @property
+    def windows(self) -> int:
+        """How many processes were cut off at most in the moment between the acceptance of an email
+        and the commit that remembers it: each may repeat one email."""
+        return (
+            self.struck["pool process killed"]
+            + PROCESSES * self.struck["worker killed"]
+            + WORKERS * PROCESSES * self.struck["PostgreSQL restarted"]
+            + WORKERS * PROCESSES * self.struck["PostgreSQL crashed"]
+            + WORKERS * PROCESSES * self.struck["backends terminated"]
+        )
+
+    def _start(
+        self, name: str, strike: Callable[[random.Random], None], every: tuple[float, float]
+    ) -> None:
+        chance = random.Random(f"{self._seed}-{name}")  # noqa: S311
+
+        def run() -> None:
+            try:
+                while not self._over.wait(chance.uniform(*every)):
+                    strike(chance)
+            except BaseException as error:
+                self.failures.append(error)
+                raise
+
+        thread = threading.Thread(target=run, name=f"havoc-{name}")
+        thread.start()
+        self._stack.callback(thread.join)
+
+    def _break_processes(self, chance: random.Random) -> None:
+        worker = chance.choice(self._shop.workers)
+        kind = chance.choice(["worker killed", "worker restarted"] + ["pool process killed"] * 3)
+        if kind == "worker killed":
+            worker.restart(signal.SIGKILL)
+        elif kind == "worker restarted":
+            worker.restart(signal.SIGTERM)
+        else:
+            children = self._shop.children(worker)
+            if not children:
+                return
+            with suppress(psutil.NoSuchProcess):
+                chance.choice(children).send_signal(signal.SIGKILL)
+        self.struck[kind] += 1
+
+    def _break_network(self, chance: random.Random) -> None:
+        proxy = self._shop.proxy
+        if chance.random() < 0.1:
+            proxy.refuse()
+            self._over.wait(chance.uniform(0.2, 1.0))
+            proxy.listen()
+            self.struck["SQS refused connections"] += 1
+            return
+        action = chance.choice(ACTIONS)
+        faults = [*FAULTS, FailedEntries()] if action != POLL else FAULTS
+        fault = chance.choice(faults)
+        with proxy.inject(fault, action=action, probability=FAILING_SHARE) as injection:
+            self._over.wait(chance.uniform(0.5, 2.0))
+        self.struck[f"SQS {type(fault).__name__}"] += injection.hits
+
+    def _break_database(self, chance: random.Random) -> None:
+        kind = chance.choice(["backends terminated"] * 3 + ["PostgreSQL restarted"])
+        if kind == "backends terminated":
+            self._shop.postgres.terminate_backends()
+        else:
+            crash = chance.random() < 0.5
+            self._shop.postgres.restart(crash=crash)
+            kind = "PostgreSQL crashed" if crash else kind
+        self.struck[kind] += 1
+
+    def _duplicate(self, chance: random.Random) -> None:
+        """Sends an event a second time, as another producer would: bare, or as a Celery message."""
+        if self.struck["duplicate injected"] >= self._duplicates:
+            return
+        event = self._some_event(chance)
+        if event is None:
+            return
+        event_type, payload = event
+        task = "orders.order_confirmed" if event_type == "order.confirmed" else PAYMENT_TASK
+        bare = json.dumps(payload)
+        headers = {"id": payload["event_id"]}
+        body = bare if chance.random() < 0.5 else celery_message(task, [payload], headers=headers)
+        self._shop.client.send_message(QueueUrl=self._shop.queue_url, MessageBody=body)
+        self.struck["duplicate injected"] += 1
+
+    def _some_event(self, chance: random.Random) -> tuple[str, dict[str, Any]] | None:
+        try:
+            with self._shop.connect() as connection:
+                found = connection.execute(
+                    "SELECT event_type, payload FROM events_outboxevent ORDER BY id DESC LIMIT 50"
+                ).fetchall()
+        except psycopg.OperationalError:
+            return None
+        return chance.choice(found) if found else None  # type: ignore[return-value]
+
+    def _poison(self, chance: random.Random) -> None:
+        if not self._shapes:
+            return
+        shape = self._shapes.pop()
+        sent = self._shop.client.send_message(QueueUrl=self._shop.queue_url, MessageBody=shape.body)
+        self.poison_ids[sent["MessageId"]] = shape.name
+        self.struck["poison put in"] += 1
+
+
+def _poison(count: int, chance: random.Random) -> list[Shape]:
+    """Some of the shapes, and events that only the task can refuse."""
+    event = {
+        "event_id": "chaos-unknown-order",
+        "event_type": "payment.processed",
+        "order_id": "00000000-0000-4000-8000-000000000000",
+        "payment_id": "00000000-0000-4000-8000-000000000001",
+        "user_id": "guest",
+        "amount_rupiah": 1000,
+        "created_at": "2026-01-01T00:00:00+00:00",
+    }
+    refused = [
+        Shape("event of an unknown order", json.dumps(event)),
+        Shape("event with a fraction of a rupiah", json.dumps(event | {"amount_rupiah": 0.5})),
+    ]
+    shapes = poison(PAYMENT_TASK)
+    return refused + chance.sample(shapes, min(count - len(refused), len(shapes)))

@@ -1,0 +1,158 @@
+"""What became of it all, read from outside: the database, the folder of emails, the queues."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+from typing import Any, LiteralString
+
+from tests.chaos.buyers import Bought
+from tests.chaos.shop import STOCK, Shop
+
+EVENTS_OF_AN_ORDER = 2
+"""order.confirmed, and payment.processed or payment.failed."""
+EMAILS_OF_AN_ORDER = 2
+"""The confirmation, and the receipt or the news that the payment failed."""
+_MAIL_SEPARATOR = b"\n" + b"-" * 79 + b"\n"
+"""What Django's file backend writes after each email."""
+
+
+@dataclass
+class Verdict:
+    """Lists of what is wrong, and counts for the table."""
+
+    events: int = 0
+    lost: list[str] = field(default_factory=list)
+    twice: list[str] = field(default_factory=list)
+    emails: int = 0
+    emails_missing: list[str] = field(default_factory=list)
+    emails_repeated: int = 0
+    dead: dict[str, str] = field(default_factory=dict)
+    receive_counts: dict[int, int] = field(default_factory=dict)
+    seconds_to_done: tuple[float, float] = (0.0, 0.0)
+
+
+def unfinished(shop: Shop) -> int:
+    """How many events are still on their way: unsent, or not done."""
+    return _number(
+        shop,
+        "SELECT count(*) FROM events_outboxevent o"
+        " LEFT JOIN events_processedevent p USING (event_id)"
+        " WHERE o.sent_at IS NULL OR p.status IS NULL OR p.status NOT IN ('done', 'skipped')",
+    )
+
+
+def judge(shop: Shop, bought: list[Bought]) -> Verdict:
+    """Compares what buyers were told with what is there now."""
+    verdict = Verdict(events=_number(shop, "SELECT count(*) FROM events_outboxevent"))
+    verdict.lost = _lost(shop, bought)
+    verdict.twice = _twice(shop, bought)
+    emails = Counter((email["To"], email["Message-ID"]) for email in _emails(shop.mail))
+    verdict.emails = emails.total()
+    verdict.emails_repeated = emails.total() - len(emails)
+    received = Counter(address for address, _ in emails)
+    verdict.emails_missing = [
+        f"{order.email} got {received[order.email]} emails, not {EMAILS_OF_AN_ORDER}"
+        for order in bought
+        if received[order.email] != EMAILS_OF_AN_ORDER
+    ]
+    verdict.dead = _dead(shop)
+    verdict.receive_counts = dict(
+        _rows(
+            shop,
+            "SELECT receive_count, count(*)::int FROM events_processedevent"
+            " WHERE status = 'done' GROUP BY 1 ORDER BY 1",
+        )
+    )
+    verdict.seconds_to_done = _rows(
+        shop,
+        "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY seconds),"
+        " percentile_cont(0.99) WITHIN GROUP (ORDER BY seconds) FROM"
+        " (SELECT extract(epoch FROM p.finished_at - o.created_at)::float AS seconds"
+        "  FROM events_outboxevent o JOIN events_processedevent p USING (event_id)) AS done",
+    )[0]
+    return verdict
+
+
+def _lost(shop: Shop, bought: list[Bought]) -> list[str]:
+    """Events that are not done, and orders that are not where their payment puts them."""
+    lost = [
+        f"event {event_id} is {status or 'never claimed'}"
+        for event_id, status in _rows(
+            shop,
+            "SELECT event_id, p.status FROM events_outboxevent o"
+            " LEFT JOIN events_processedevent p USING (event_id)"
+            " WHERE p.status IS NULL OR p.status NOT IN ('done', 'skipped')",
+        )
+    ]
+    status = {str(pk): now for pk, now in _rows(shop, "SELECT id, status FROM orders_order")}
+    lost += [
+        f"order {order.order_id} is {status.get(order.order_id)}, not {order.ending}"
+        for order in bought
+        if status.get(order.order_id) != order.ending
+    ]
+    events = _number(shop, "SELECT count(*) FROM events_outboxevent")
+    if events != EVENTS_OF_AN_ORDER * len(bought):
+        lost.append(f"{events} events for {len(bought)} orders, not {EVENTS_OF_AN_ORDER} each")
+    return lost
+
+
+def _twice(shop: Shop, bought: list[Bought]) -> list[str]:
+    """Effects that were done twice: by the ledger, by the orders' history, and by the numbers on
+    the shelf against what the buyers know that they bought."""
+    twice = [
+        f"order {order_id}: {kind} of product {product_id} {times} times"
+        for order_id, product_id, kind, times in _rows(
+            shop,
+            "SELECT order_id, product_id, kind, count(*) FROM orders_stockmovement"
+            " WHERE order_id IS NOT NULL GROUP BY 1, 2, 3 HAVING count(*) > 1",
+        )
+    ]
+    twice += [
+        f"order {order_id} became {status} {times} times"
+        for order_id, status, times in _rows(
+            shop,
+            "SELECT order_id, to_status, count(*) FROM orders_ordertransition"
+            " WHERE from_status <> to_status GROUP BY 1, 2 HAVING count(*) > 1",
+        )
+    ]
+    sold: Counter[str] = Counter()
+    for order in bought:
+        if order.ending == "paid":
+            sold.update(order.quantities)
+    twice += [
+        f"{sku}: {stock} on the shelf and {reserved} reserved, not {STOCK - sold[sku]} and 0"
+        for sku, stock, reserved in _rows(shop, "SELECT sku, stock, reserved FROM orders_product")
+        if (stock, reserved) != (STOCK - sold[sku], 0)
+    ]
+    return twice
+
+
+def _emails(folder: Path) -> Iterable[Message]:
+    for file in sorted(folder.iterdir()):
+        for text in file.read_bytes().split(_MAIL_SEPARATOR):
+            if text.strip():
+                yield message_from_bytes(text.lstrip(b"\n"))
+
+
+def _dead(shop: Shop) -> dict[str, str]:
+    """Message ids and bodies of all that is in the dead-letter queue."""
+    dead: dict[str, str] = {}
+    while found := shop.client.receive_message(
+        QueueUrl=shop.dlq_url, MaxNumberOfMessages=10, WaitTimeSeconds=0
+    ).get("Messages"):
+        dead |= {message["MessageId"]: message["Body"] for message in found}
+    return dead
+
+
+def _rows(shop: Shop, query: LiteralString) -> list[Any]:
+    with shop.connect() as connection:
+        return connection.execute(query).fetchall()
+
+
+def _number(shop: Shop, query: LiteralString) -> int:
+    return int(_rows(shop, query)[0][0])

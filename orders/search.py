@@ -39,6 +39,7 @@ def search_products(query: str) -> QuerySet[Product]:
     those that are sold out.
     """
     products = Product.objects.filter(is_active=True)
+    query = query.replace("\x00", " ")  # PostgreSQL takes no NUL
     if not query.strip():
         return products.order_by("-search_in_stock", "name", "pk")
     words = SearchQuery(query, config=CONFIG, search_type="websearch")

@@ -51,7 +51,7 @@ def _hand_over(email: EmailMessage) -> None:
     except smtplib.SMTPResponseException as error:
         _refuse(error.smtp_code)
     except smtplib.SMTPServerDisconnected:
-        raise EmailDelayed("the provider closed the connection") from None
+        raise EmailDelayed("the connection broke off") from None
     except smtplib.SMTPException:
         raise
     except OSError as error:  # refused, reset, timed out, no such host

@@ -14,7 +14,7 @@ from skincare.sqs import SQSPolicy
 from skincare.sqs.client import make_client
 from tests.faults.proxy import FaultProxy
 from tests.integration.sqs.queue_pair import Queue
-from tests.integration.sqs.worker import POLICY, Worker
+from tests.integration.sqs.worker import POLICY, Station, Worker
 
 
 @pytest.fixture(scope="session")
@@ -45,6 +45,20 @@ def make_queue(sqs_server: str) -> Callable[..., Queue]:
 @pytest.fixture
 def queue(make_queue: Callable[..., Queue]) -> Queue:
     return make_queue()
+
+
+@pytest.fixture(scope="module")
+def steady(
+    fault_proxy: FaultProxy,
+    make_queue: Callable[..., Queue],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Station]:
+    """One worker that has to live through all that the tests of a module do to it."""
+    queue = make_queue()
+    folder = tmp_path_factory.mktemp("steady")
+    with Worker(folder, endpoint_url=fault_proxy.url, queues={queue.name: queue.url}) as worker:
+        yield Station(worker.wait_ready(), queue)
+        assert worker.running
 
 
 @pytest.fixture

@@ -6,54 +6,113 @@ import json
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from skincare.local.deadline import wait_until
 from tests.faults.faults import Status
 from tests.faults.proxy import FaultProxy
 from tests.integration.sqs.calls import polls
 from tests.integration.sqs.queue_pair import Queue
-from tests.integration.sqs.worker import Worker, health
+from tests.integration.sqs.worker import Station, Worker, health
 
 Start = Callable[..., Worker]
 
 
-def test_an_idle_worker_is_healthy(proxy: FaultProxy, queue: Queue, start_worker: Start) -> None:
-    worker = start_worker(queue)
+def read(worker: Worker) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(worker.health_file.read_text())
+    return document
+
+
+def test_an_idle_worker_is_healthy(proxy: FaultProxy, steady: Station) -> None:
+    worker, queue = steady
     wait_until(lambda: len(polls(proxy, queue)) >= 2, seconds=5, what="an answered poll")
 
     assert worker.health().status == 0
 
 
-def test_the_command_takes_less_than_a_tenth_of_a_second(queue: Queue, start_worker: Start) -> None:
-    worker = start_worker(queue)
-
-    assert min(worker.health().seconds for _ in range(5)) < 0.1
+def test_the_command_takes_less_than_a_tenth_of_a_second(steady: Station) -> None:
+    assert min(steady.worker.health().seconds for _ in range(5)) < 0.1
 
 
 def test_no_file_is_unhealthy(tmp_path: Path) -> None:
     result = health(tmp_path / "nobody-writes-me")
 
     assert result.status == 1
-    assert result.reason
+    assert "no health file" in result.reason
 
 
-def test_a_torn_file_is_unhealthy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ["", '{"last_tick": 1', "[]", "{}", '{"last_tick": null}'])
+def test_a_torn_file_is_unhealthy(tmp_path: Path, text: str) -> None:
     file = tmp_path / "health.json"
-    file.write_text('{"tick": 1')
+    file.write_text(text)
 
-    assert health(file).status == 1
+    result = health(file)
+
+    assert result.status == 1
+    assert "is not a health file" in result.reason
 
 
-def test_a_worker_with_all_slots_busy_is_healthy(
-    proxy: FaultProxy, queue: Queue, start_worker: Start
-) -> None:
-    worker = start_worker(queue)
+def test_a_worker_with_all_slots_busy_is_healthy(steady: Station) -> None:
+    worker, queue = steady
     for number in range(2):
         queue.call("sleep", f"line {number}", 3)
         worker.wait_for(f"line {number}", step="started")
+    wait_until(
+        lambda: read(worker)["queues"][queue.name]["in_flight"] == 2,
+        seconds=5,
+        what="both tasks in the file",
+    )
 
+    assert read(worker)["queues"][queue.name]["unanswered_since"] is None
     assert worker.health().status == 0
-    assert read(worker)["queues"][queue.name]["in_flight"] == 2
+    queue.wait_empty()
+
+
+def test_a_loop_that_does_not_tick_is_unhealthy(steady: Station, tmp_path: Path) -> None:
+    """The file as it is when the loop has hung for 31 seconds."""
+    report = read(steady.worker)
+    report["last_tick"] -= 31
+    old = tmp_path / "health.json"
+    old.write_text(json.dumps(report))
+
+    result = health(old)
+
+    assert result.status == 1
+    assert "has not ticked" in result.reason
+
+
+def test_a_queue_without_answers_is_unhealthy(steady: Station, tmp_path: Path) -> None:
+    """The file as it is when a queue has had a free slot and no answer for 91 seconds."""
+    worker, queue = steady
+    wait_until(
+        lambda: read(worker)["queues"][queue.name]["unanswered_since"], seconds=5, what="a poll"
+    )
+    report = read(worker)
+    report["queues"][queue.name]["unanswered_since"] -= 91
+    file = tmp_path / "health.json"
+    file.write_text(json.dumps(report))
+
+    result = health(file)
+
+    assert result.status == 1
+    assert queue.name in result.reason
+    assert "no answered poll" in result.reason
+
+
+def test_a_worker_that_stands_still_writes_nothing(steady: Station) -> None:
+    """What the age of the file is worth: it is the loop itself that writes it."""
+    worker, _ = steady
+    worker.signal(signal.SIGSTOP)
+    try:
+        before = read(worker)["last_tick"]
+        health(worker.health_file)
+        assert read(worker)["last_tick"] == before
+    finally:
+        worker.signal(signal.SIGCONT)
+
+    wait_until(lambda: read(worker)["last_tick"] > before, seconds=10, what="the next tick")
 
 
 def test_a_draining_worker_is_healthy(queue: Queue, start_worker: Start) -> None:
@@ -68,9 +127,9 @@ def test_a_draining_worker_is_healthy(queue: Queue, start_worker: Start) -> None
     assert worker.wait_exit(seconds=10) == 0
 
 
-def test_the_file_counts_failed_polls(proxy: FaultProxy, queue: Queue, start_worker: Start) -> None:
-    worker = start_worker(queue)
-    proxy.inject(Status(503), action="ReceiveMessage")
+def test_the_file_counts_failed_polls(proxy: FaultProxy, steady: Station) -> None:
+    worker, queue = steady
+    proxy.inject(Status(503), action="ReceiveMessage", queue=queue.url)
 
     wait_until(
         lambda: read(worker)["queues"][queue.name]["consecutive_failures"] >= 2,
@@ -79,8 +138,3 @@ def test_the_file_counts_failed_polls(proxy: FaultProxy, queue: Queue, start_wor
     )
 
     assert worker.health().status == 0, "a short trouble is no reason to be replaced"
-
-
-def read(worker: Worker) -> dict[str, dict[str, dict[str, int]]]:
-    document: dict[str, dict[str, dict[str, int]]] = json.loads(worker.health_file.read_text())
-    return document

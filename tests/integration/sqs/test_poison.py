@@ -15,7 +15,7 @@ from tests.faults.poison import Shape, oddities, poison
 from tests.faults.proxy import FaultProxy
 from tests.integration.sqs.calls import deletes
 from tests.integration.sqs.queue_pair import Queue
-from tests.integration.sqs.worker import Worker
+from tests.integration.sqs.worker import Station, Worker
 
 GOOD_AROUND = 9
 SECRET = "marker-of-a-body"
@@ -132,11 +132,11 @@ def test_each_quarantine_is_one_log_line_with_a_reason_and_without_the_body(
 ) -> None:
     lines = alone.worker.logged("message_quarantined")
 
-    counts = {(line["message_id"], line["receive_count"]) for line in lines}
+    counts = {(line["sqs_message_id"], line["receive_count"]) for line in lines}
     assert len(counts) == len(lines), "one line for each receive"
     assert all(line["reason"] for line in lines)
     assert SECRET not in alone.worker.log_file.read_text()
-    never_a_task = {line["message_id"] for line in lines}
+    never_a_task = {line["sqs_message_id"] for line in lines}
     for name in ("not JSON", "null", "headers missing", "task unknown", "expired", "id a list"):
         assert alone.message_ids[name] in never_a_task
 
@@ -154,9 +154,9 @@ def test_poison_does_not_wait_long_between_its_receives(alone: Outcome) -> None:
 
 
 def test_an_oddity_runs_or_ends_in_the_dead_letter_queue(
-    queue: Queue, start_worker: Callable[..., Worker]
+    steady: Station,
 ) -> None:
-    worker = start_worker(queue)
+    worker, queue = steady
     ids = queue.send_all([shape.body for shape in ODDITIES])
 
     wait_until(
@@ -188,14 +188,12 @@ def test_a_revoked_task_ends_in_the_dead_letter_queue(
 
 
 @pytest.mark.parametrize("form", ["bare", "base64", "notification", "notification in base64"])
-def test_a_bare_event_becomes_its_task(
-    queue: Queue, start_worker: Callable[..., Worker], form: str
-) -> None:
+def test_a_bare_event_becomes_its_task(steady: Station, form: str) -> None:
     event_id = f"event-{zlib.crc32(form.encode())}"
     body = json.dumps({"event_id": event_id, "event_type": "record", "amount_rupiah": 1})
     if form.startswith("notification"):
         body = json.dumps({"Type": "Notification", "TopicArn": "arn:aws:sns:…", "Message": body})
-    worker = start_worker(queue)
+    worker, queue = steady
 
     queue.send(b64(body) if form.endswith("base64") else body)
 
@@ -203,11 +201,9 @@ def test_a_bare_event_becomes_its_task(
     queue.wait_empty()
 
 
-def test_messages_of_a_stock_producer_run(
-    queue: Queue, start_worker: Callable[..., Worker]
-) -> None:
+def test_messages_of_a_stock_producer_run(steady: Station) -> None:
     """Base64 outside and inside, as kombu writes by default, and without the one outside."""
-    worker = start_worker(queue)
+    worker, queue = steady
 
     queue.send(celery_message("record", ["base64"]))
     queue.send(json.dumps(envelope("record", ["plain"])))
@@ -216,10 +212,8 @@ def test_messages_of_a_stock_producer_run(
     queue.wait_empty()
 
 
-def test_the_worker_imports_neither_django_nor_this_project(
-    queue: Queue, start_worker: Callable[..., Worker]
-) -> None:
-    worker = start_worker(queue)
+def test_the_worker_imports_neither_django_nor_this_project(steady: Station) -> None:
+    worker, queue = steady
 
     queue.call("modules")
 

@@ -7,7 +7,7 @@ import signal
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from tests.faults.messages import celery_message
 from tests.faults.proxy import FaultProxy
 from tests.integration.sqs.calls import polls, visibility_changes
 from tests.integration.sqs.queue_pair import Queue
-from tests.integration.sqs.worker import POLICY, Worker
+from tests.integration.sqs.worker import POLICY, Station, Worker
 
 Start = Callable[..., Worker]
 POLL_TIMEOUT = POLICY["long_poll"] + POLICY["poll_timeout_margin"]
@@ -62,23 +62,8 @@ ANSWERS = [
 ]
 
 
-@pytest.fixture(scope="module")
-def steady(
-    fault_proxy: FaultProxy,
-    make_queue: Callable[..., Queue],
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[tuple[Worker, Queue]]:
-    """One worker that has to live through all that the tests of this module do to its polls."""
-    queue = make_queue()
-    folder = tmp_path_factory.mktemp("steady")
-    with Worker(folder, endpoint_url=fault_proxy.url, queues={queue.name: queue.url}) as worker:
-        yield worker.wait_ready(), queue
-
-
 @pytest.mark.parametrize("fault", ANSWERS, ids=repr)
-def test_no_answer_ends_the_polling(
-    proxy: FaultProxy, steady: tuple[Worker, Queue], fault: Fault
-) -> None:
+def test_no_answer_ends_the_polling(proxy: FaultProxy, steady: Station, fault: Fault) -> None:
     worker, queue = steady
     trouble = proxy.inject(fault, action="ReceiveMessage", queue=queue.url, times=2)
     wait_until(lambda: trouble.hits == 2, seconds=5, what="two broken polls")
@@ -90,9 +75,7 @@ def test_no_answer_ends_the_polling(
     assert not worker.tracebacks()
 
 
-def test_a_poll_that_is_never_answered_is_given_up(
-    proxy: FaultProxy, steady: tuple[Worker, Queue]
-) -> None:
+def test_a_poll_that_is_never_answered_is_given_up(proxy: FaultProxy, steady: Station) -> None:
     worker, queue = steady
     trouble = proxy.inject(Hang(), action="ReceiveMessage", queue=queue.url, times=1)
     wait_until(lambda: trouble.hits, seconds=5, what="the poll that hangs")
@@ -105,9 +88,7 @@ def test_a_poll_that_is_never_answered_is_given_up(
     assert POLL_TIMEOUT - 0.5 < following.started - hung.started < POLL_TIMEOUT + 2
 
 
-def test_refused_connections_are_tried_again(
-    proxy: FaultProxy, steady: tuple[Worker, Queue]
-) -> None:
+def test_refused_connections_are_tried_again(proxy: FaultProxy, steady: Station) -> None:
     worker, queue = steady
     before = len(worker.failed_polls())
     proxy.refuse()
@@ -120,9 +101,7 @@ def test_refused_connections_are_tried_again(
     assert worker.running
 
 
-def test_failed_polls_back_off_and_each_is_one_log_line(
-    proxy: FaultProxy, steady: tuple[Worker, Queue]
-) -> None:
+def test_failed_polls_back_off_and_each_is_one_log_line(proxy: FaultProxy, steady: Station) -> None:
     worker, queue = steady
     queue.call("record", line := "before the backoff")
     worker.wait_for(line)
@@ -180,9 +159,7 @@ def test_queues_poll_independently(
     assert {failure["queue"] for failure in worker.failed_polls()} <= {refused.name, hanging.name}
 
 
-def test_the_visibility_timeout_is_sent_with_each_poll(
-    proxy: FaultProxy, steady: tuple[Worker, Queue]
-) -> None:
+def test_the_visibility_timeout_is_sent_with_each_poll(proxy: FaultProxy, steady: Station) -> None:
     _, queue = steady
     wait_until(lambda: len(polls(proxy, queue)) >= 2, seconds=5, what="two polls")
 

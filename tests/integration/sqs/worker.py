@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import psutil
 
 from skincare.local.deadline import wait_until
 from skincare.local.supervised import Supervised
+from tests.integration.sqs.queue_pair import Queue
 
 POLICY: dict[str, Any] = {
     "visibility_timeout": 16,
@@ -93,7 +95,12 @@ class Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
+        children = self.children()
         self.process.stop()
+        for child in children:
+            # Each leads a process group of its own, which does not end with the worker's.
+            with suppress(psutil.NoSuchProcess):
+                child.kill()
 
     def wait_ready(self, seconds: float = 20.0) -> Worker:
         """Until it has started to consume."""
@@ -109,6 +116,10 @@ class Worker:
 
     def lines(self, step: str = "done") -> list[str]:
         return [entry["line"] for entry in self.diary(step)]
+
+    def receive_counts(self, line: str) -> list[int]:
+        """The receive counts of this line's runs that ended."""
+        return [entry["receive_count"] for entry in self.diary(line=line)]
 
     def wait_for(self, line: str, step: str = "done", seconds: float = 10.0) -> dict[str, Any]:
         """The first entry for this line and step. Raises TimeoutError, with the log's end."""
@@ -160,8 +171,8 @@ class Worker:
 
     @property
     def stopping(self) -> bool:
-        """It has noticed SIGTERM. (Celery prints this, it is not a log line.)"""
-        return "Warm shutdown" in self.log_file.read_text()
+        """It has noticed that it is to end."""
+        return self.logged("worker_draining") + self.logged("worker_terminating") != []
 
     @property
     def running(self) -> bool:
@@ -170,7 +181,9 @@ class Worker:
         )
 
     def children(self) -> list[psutil.Process]:
-        return psutil.Process(self.pid).children()
+        with suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.pid).children()
+        return []
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
@@ -185,6 +198,13 @@ class Worker:
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{self._log_end()}") from None
         return self.process.stop()
+
+
+class Station(NamedTuple):
+    """A worker that is ready, and the queue that it consumes."""
+
+    worker: Worker
+    queue: Queue
 
 
 def _json_lines(file: Path) -> list[dict[str, Any]]:

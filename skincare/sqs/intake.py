@@ -208,6 +208,11 @@ class Intake:
         if delivery is not None:
             self._quarantine(delivery, reason)
 
+    def give_back(self) -> None:
+        """Show all messages again whose tasks have not ended, at once."""
+        for tag in list(self._held):
+            self.release(tag, delay=0.0, reason="the worker is terminated")
+
     def _let_go(self, tag: str) -> Delivery | None:
         delivery = self._held.pop(tag, None)
         if delivery is not None:

@@ -81,7 +81,8 @@ class Poller:
         """Poll no more. What the poll in flight brings is released."""
         self._cancel_timer()
         self.unanswered_since = None
-        self.state = State.LEAVING if self.state is State.POLLING else State.STOPPED
+        answer_due = self.state in (State.POLLING, State.LEAVING)
+        self.state = State.LEAVING if answer_due else State.STOPPED
 
     def _schedule(self, delay: float) -> None:
         self._cancel_timer()

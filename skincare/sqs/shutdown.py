@@ -23,6 +23,9 @@ log = logging.getLogger(__name__)
 
 #: Seconds before the platform's SIGKILL at which a shutdown stops to wait.
 RESERVE = 10.0
+#: Seconds for giving messages back when the worker is told to end at once. A poll in flight often
+#: gets them again; closing it earlier would hide them for the visibility timeout.
+TERMINATE_GRACE = 2.0
 
 
 class Shutdown:
@@ -33,14 +36,15 @@ class Shutdown:
     running tasks, releases their messages, and exits 1.
     """
 
-    def __init__(self, hub: Hub, intake: Intake, pool: Any, policy: SQSPolicy) -> None:
+    def __init__(self, hub: Hub, intake: Intake, consumer: Any, policy: SQSPolicy) -> None:
         self._hub = hub
         self._intake = intake
-        self._pool = pool
+        self._consumer = consumer
         self._policy = policy
         self._pid = os.getpid()
         self._asked = 0
         self._now = False
+        self._terminating = False
         self._ears, self._mouth = socket.socketpair()
         self._ears.setblocking(False)
         self._mouth.setblocking(False)
@@ -63,9 +67,11 @@ class Shutdown:
 
     def _hear(self) -> None:
         self._ears.recv(4096)
-        if self._now:
+        if self._terminating:
+            self._end_at_once()
+        elif self._now:
             self.terminate()
-        elif not self._intake.leaving:
+        else:
             self.drain()
 
     def drain(self) -> None:
@@ -73,28 +79,39 @@ class Shutdown:
         log.info("worker_draining", extra={"running": self._intake.running})
         self._intake.leave()
         self._hub.on_tick.add(self._stop_if_finished)
-        patience = max(self._policy.stop_timeout - RESERVE, 0.0)
-        self._hub.call_later(patience, self._run_out_of_patience)
-        self._hub.call_later(0.0, self._stop_if_finished)
+        self._hub.call_later(max(self._policy.stop_timeout - RESERVE, 0.0), self._lose_patience)
 
     def _stop_if_finished(self) -> None:
         if self._intake.finished:
             log.info("worker_drained")
             raise WorkerShutdown(EX_OK)
 
-    def _run_out_of_patience(self) -> None:
+    def _lose_patience(self) -> None:
         log.error("worker_drain_too_slow", extra={"running": self._intake.running})
         if self._intake.running:
             self.terminate()
-        raise WorkerShutdown(EX_OK)  # what is left was processed; closing the channel tries it once
+        else:  # processed, but SQS does not take the deletes; closing the channel tries once more
+            raise WorkerShutdown(EX_OK)
 
     def terminate(self) -> None:
-        """Kill the running tasks and give their messages back, now."""
+        """Kill the running tasks and give their messages back, then stop."""
         log.warning("worker_terminating", extra={"running": self._intake.running})
-        for process in self._pool._pool._pool:
+        self._terminating = True
+        self._hub.on_tick.discard(self._stop_if_finished)
+        self._consumer.pool.close()  # so that it replaces no process
+        for process in self._consumer.pool._pool._pool:
             _kill(process.pid)
         self._intake.leave()
-        self._intake.close()
+        self._intake.give_back()
+        self._hub.on_tick.add(self._end_if_finished)
+        self._hub.call_later(TERMINATE_GRACE, self._end_at_once)
+
+    def _end_if_finished(self) -> None:
+        if self._intake.finished:
+            self._end_at_once()
+
+    def _end_at_once(self) -> None:
+        self._consumer.controller.exitcode = EX_FAILURE
         raise WorkerTerminate(EX_FAILURE)
 
 

@@ -23,7 +23,7 @@ class Upkeep(bootsteps.StartStopStep):
         channel = consumer.task_consumer.channel
         policy = channel.wiring.policy
         Heartbeat(channel.intake, policy.health_file).start(hub)
-        Shutdown(hub, channel.intake, consumer.pool, policy).install()
+        Shutdown(hub, channel.intake, consumer, policy).install()
 
 
 class Consumer(CeleryConsumer):

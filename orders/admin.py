@@ -52,11 +52,13 @@ class OrderLineInline(ReadOnlyInline):
 class OrderTransitionInline(ReadOnlyInline):
     model = OrderTransition
     fields = ["created_at", "from_status", "to_status", "reason", "event_id"]
+    readonly_fields = ["created_at"]
 
 
 class StockMovementInline(ReadOnlyInline):
     model = StockMovement
     fields = ["created_at", "product", "kind", "stock_delta", "reserved_delta", "event_id"]
+    readonly_fields = ["created_at"]
 
 
 class HeldFilter(admin.SimpleListFilter):

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
-from ninja import Query, Router
+from ninja import Query, Router, Status
 
 from orders import refusals
 from orders.checkout import Item, Placed, place_order
@@ -41,9 +41,7 @@ _IDEMPOTENCY_KEY: Final[dict[str, Any]] = {
     summary="Order a cart",
     openapi_extra={"parameters": [_IDEMPOTENCY_KEY]},
 )
-def checkout(
-    request: HttpRequest, response: HttpResponse, payload: CheckoutIn
-) -> tuple[int, Placed]:
+def checkout(request: HttpRequest, response: HttpResponse, payload: CheckoutIn) -> Status[Placed]:
     """Reserve the stock and make the order; what is slow follows later.
 
     `400` for the Idempotency-Key header, `409` where the key was used for another body or the
@@ -61,7 +59,7 @@ def checkout(
     except refusals.CheckoutRefused as refusal:
         raise _problem(refusal) from refusal
     response["Location"] = reverse("v1:order", args=[placed.order_id])
-    return 201, placed
+    return Status(201, placed)
 
 
 @router.get(

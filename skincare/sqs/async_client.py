@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from botocore.auth import SigV4Auth
@@ -41,6 +42,9 @@ _CREDENTIAL_CODES = frozenset(
     }
 )
 _DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException", "KMS.AccessDeniedException"})
+
+#: Seconds between two looks whether new credentials are there.
+_CREDENTIALS_PAUSE = 0.05
 
 NO_CREDENTIALS = "NoCredentials"
 NO_ANSWER = "NoAnswer"
@@ -81,6 +85,7 @@ class AsyncSQS:
         client = make_client(
             region=wiring.region, endpoint_url=wiring.endpoint_url, policy=wiring.policy
         )
+        self._hub = hub
         self._endpoint = client.meta.endpoint_url.rstrip("/") + "/"
         self._region = wiring.region
         self._credentials = Credentials()
@@ -98,10 +103,16 @@ class AsyncSQS:
         timeout: float,
         done: Callable[[Result], None],
     ) -> None:
-        """Call `action`; `done` gets the answer or an SQSError, later and from the loop.
+        """Call `action`; `done` gets the answer or an SQSError, from the loop.
 
-        Without credentials `done` is called before this returns.
+        Without credentials `done` is called before this returns. While refused credentials are
+        being replaced, the call waits for the new ones.
         """
+        if self._credentials.renewing and timeout > _CREDENTIALS_PAUSE:
+            left = timeout - _CREDENTIALS_PAUSE
+            wait = partial(self.call, action, arguments, timeout=left, done=done)
+            self._hub.call_later(_CREDENTIALS_PAUSE, wait)
+            return
         credentials = self._credentials.current()
         if credentials is None:
             self._credentials.renew()

@@ -58,10 +58,20 @@ class Batch:
         self._messages.append(Outgoing(task_id, queue_url, body, size))
 
     def send(self, client: "SQSClient") -> None:
-        """Send what was collected. Never raises for what SQS or the network does."""
+        """Send what was collected. Never raises for what SQS or the network does.
+
+        After a call without an answer no other is tried: each would take as long.
+        """
         messages, self._messages = self._messages, []
+        unanswered: SendFailure | None = None
         for part in parts(messages):
-            self.failures.update(_send(client, part))
+            if unanswered is None:
+                try:
+                    self.failures.update(_send(client, part))
+                    continue
+                except (BotoCoreError, OSError, ValueError) as error:  # ValueError: it is no JSON
+                    unanswered = SendFailure(type(error).__name__, str(error), sender_fault=False)
+            self.failures.update({message.task_id: unanswered for message in part})
 
 
 def parts(messages: Iterable[Outgoing]) -> Iterator[list[Outgoing]]:
@@ -83,6 +93,7 @@ def parts(messages: Iterable[Outgoing]) -> Iterator[list[Outgoing]]:
 
 
 def _send(client: "SQSClient", part: list[Outgoing]) -> dict[str, SendFailure]:
+    """Return the failures of one call by task id. Raises botocore's error if it got no answer."""
     try:
         answer = client.send_message_batch(
             QueueUrl=part[0].queue_url,
@@ -90,9 +101,6 @@ def _send(client: "SQSClient", part: list[Outgoing]) -> dict[str, SendFailure]:
         )
     except ClientError as error:
         failure = _failure_of_call(error)
-        return {message.task_id: failure for message in part}
-    except (BotoCoreError, OSError, ValueError) as error:  # ValueError: an answer that is no JSON
-        failure = SendFailure(type(error).__name__, str(error), sender_fault=False)
         return {message.task_id: failure for message in part}
     failed = {
         entry["Id"]: SendFailure(

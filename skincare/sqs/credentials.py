@@ -38,7 +38,9 @@ class Credentials:
         self._source: Source | None = None
         self._frozen: ReadOnlyCredentials | None = None
         self._busy = threading.Lock()
-        self._asked = 0.0
+        self._asked = time.monotonic()
+        #: Whether the answer to `renew` is still to come.
+        self.renewing = False
         self._ask(anew=True)
 
     def current(self) -> ReadOnlyCredentials | None:
@@ -49,17 +51,18 @@ class Credentials:
 
     def renew(self) -> None:
         """Search the whole chain again, because AWS does not take what we have."""
-        self._ask_in_thread(anew=True)
+        if not self.renewing:
+            self.renewing = True
+            self._ask_in_thread(anew=True)
 
     def _ask_in_thread(self, *, anew: bool) -> None:
-        if not self._busy.locked():
-            threading.Thread(
-                target=self._ask, kwargs={"anew": anew}, name="sqs-credentials", daemon=True
-            ).start()
+        self._asked = time.monotonic()
+        threading.Thread(
+            target=self._ask, kwargs={"anew": anew}, name="sqs-credentials", daemon=True
+        ).start()
 
     def _ask(self, *, anew: bool) -> None:
         with self._busy:
-            self._asked = time.monotonic()
             try:
                 if anew or self._source is None:
                     self._source = self._search()
@@ -67,3 +70,5 @@ class Credentials:
                     self._frozen = self._source.get_frozen_credentials()
             except Exception as error:  # whatever a provider raises, the old ones may still do
                 log.warning("credentials_not_renewed", extra={"error": type(error).__name__})
+            if anew:
+                self.renewing = False

@@ -1,0 +1,192 @@
+"""The measured numbers as tables: aligned for a terminal, and as Markdown."""
+
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tests.bench.contestants import DEFAULTS, LOOP, OURS, Contestant
+from tests.bench.measure import Latency, Throughput
+
+ABSENT = "-"
+
+GOAL_TIMES_DEFAULTS = 20
+GOAL_TIMES_LOOP = 1
+GOAL_REQUESTS = 0.5
+GOAL_P50_MS = 50
+GOAL_IDLE_PER_CENT = 1
+
+
+@dataclass
+class Table:
+    title: str
+    head: Sequence[str]
+    rows: list[Sequence[str]] = field(default_factory=list)
+
+    def plain(self) -> str:
+        lines = [self.head, *self.rows]
+        widths = [max(len(cell) for cell in column) for column in zip(*lines, strict=True)]
+        text = ["  ".join(_padded(line, widths)) for line in lines]
+        rule = "  ".join("-" * width for width in widths)
+        return "\n".join([self.title, "", text[0], rule, *text[1:]])
+
+    def markdown(self) -> str:
+        lines = [self.head, ["---", *["---:"] * (len(self.head) - 1)], *self.rows]
+        return "\n".join(
+            [f"{self.title}:", "", *("| " + " | ".join(line) + " |" for line in lines)]
+        )
+
+
+def _padded(line: Sequence[str], widths: Sequence[int]) -> list[str]:
+    first, *rest = line
+    return [first.ljust(widths[0])] + [
+        cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)
+    ]
+
+
+@dataclass
+class Results:
+    """All that was measured. Latencies (the added ones) are in milliseconds."""
+
+    server: str
+    throughput: dict[tuple[str, str, int], Throughput] = field(default_factory=dict)
+    """By contestant, handler and added latency."""
+    latency: dict[tuple[str, int], Latency] = field(default_factory=dict)
+    """By contestant and events per second."""
+    idle: dict[str, float] = field(default_factory=dict)
+
+    def tables(self, contestants: Sequence[Contestant]) -> list[Table]:
+        tables = [
+            self._throughput(contestants, "no-op", "Events per second, handler that does nothing"),
+            self._throughput(contestants, "shop", "Events per second, the shop's handler"),
+            self._requests(contestants),
+            self._waiting(contestants),
+            self._goals(),
+        ]
+        return [table for table in tables if table.rows]
+
+    def faults(self) -> list[str]:
+        """A sentence for each loss, and for anything but exact counts from our own transport."""
+        sentences = []
+        for (name, handler, added), result in self.throughput.items():
+            where = f"{name}, {handler}, {added} ms"
+            if result.lost:
+                sentences.append(f"{where}: {result.lost} of {result.events} events were lost.")
+            if name == OURS.name and result.repeated:
+                sentences.append(f"{where}: {result.repeated} events were done twice.")
+            if name == OURS.name and result.left:
+                sentences.append(f"{where}: {result.left} messages were not deleted.")
+        sentences += [
+            f"{name}, {rate} events/s: {result.lost} of {result.events} events were lost."
+            for (name, rate), result in self.latency.items()
+            if result.lost
+        ]
+        return sentences
+
+    def remarks(self) -> list[str]:
+        """What the others did that is no failure of the run."""
+        return [
+            f"{name}, {handler}, {added} ms: "
+            f"{result.repeated} done twice, {result.left} not deleted."
+            for (name, handler, added), result in self.throughput.items()
+            if name != OURS.name and (result.repeated or result.left)
+        ]
+
+    def about(self) -> str:
+        return (
+            f"{os.cpu_count()} cores, Python {platform.python_version()}, SQS server: {self.server}."
+            " 5 processes; the loop has 5 threads. The latency is added to each call of SQS."
+        )
+
+    def _throughput(self, contestants: Sequence[Contestant], handler: str, title: str) -> Table:
+        head = ["", "0 ms", "skincare.sqs ÷ it", "10 ms", "skincare.sqs ÷ it"]
+        table = Table(title, head)
+        for contestant in contestants:
+            cells = []
+            for added in (0, 10):
+                it = self.throughput.get((contestant.name, handler, added))
+                ours = self.throughput.get((OURS.name, handler, added))
+                cells.append(f"{it.per_second:.0f}" if it else ABSENT)
+                cells.append(f"{ours.per_second / it.per_second:.2g}" if it and ours else ABSENT)
+            if set(cells) != {ABSENT}:
+                table.rows.append([contestant.name, *cells])
+        return table
+
+    def _requests(self, contestants: Sequence[Contestant]) -> Table:
+        table = Table(
+            "Calls of SQS per event under backlog (no-op, 10 ms)",
+            ["", "sends", "receives", "deletes", "all", "÷ skincare.sqs"],
+        )
+        ours = self.throughput.get((OURS.name, "no-op", 10))
+        for contestant in contestants:
+            if it := self.throughput.get((contestant.name, "no-op", 10)):
+                numbers = (it.sends, it.receives, it.deletes, it.requests)
+                ratio = f"{it.requests / ours.requests:.1f}" if ours else ABSENT
+                table.rows.append([contestant.name, *(f"{n:.2f}" for n in numbers), ratio])
+        return table
+
+    def _waiting(self, contestants: Sequence[Contestant]) -> Table:
+        table = Table(
+            "Milliseconds from send to done (no-op, 0 ms), and the idle main process",
+            ["", "p50 at 1/s", "p99 at 1/s", "p50 at 20/s", "p99 at 20/s", "CPU idle"],
+        )
+        for contestant in contestants:
+            if contestant.name in self.idle:
+                row = [contestant.name]
+                for rate in (1, 20):
+                    it = self.latency.get((contestant.name, rate))
+                    row += [f"{it.p50:.0f}", f"{it.p99:.0f}"] if it else [ABSENT, ABSENT]
+                table.rows.append([*row, f"{self.idle[contestant.name]:.1f} %"])
+        return table
+
+    def _goals(self) -> Table:
+        table = Table("Goals", ["", "goal", "measured", "met"])
+
+        def add(what: str, goal: str, measured: str, met: bool) -> None:
+            table.rows.append([what, goal, measured, "yes" if met else "no"])
+
+        for added in (0, 10):
+            ours = self.throughput.get((OURS.name, "no-op", added))
+            stock = self.throughput.get((DEFAULTS.name, "no-op", added))
+            loop = self.throughput.get((LOOP.name, "no-op", added))
+            if not ours:
+                continue
+            if stock:
+                ratio = ours.per_second / stock.per_second
+                add(
+                    f"throughput ÷ stock defaults, {added} ms",
+                    f"≥ {GOAL_TIMES_DEFAULTS}",
+                    f"{ratio:.1f}",
+                    ratio >= GOAL_TIMES_DEFAULTS,
+                )
+            if loop and added:
+                ratio = ours.per_second / loop.per_second
+                add(
+                    f"throughput ÷ boto3 loop, {added} ms",
+                    f"≥ {GOAL_TIMES_LOOP}",
+                    f"{ratio:.2f}",
+                    ratio >= GOAL_TIMES_LOOP,
+                )
+            add(
+                f"calls of SQS per event, {added} ms",
+                f"≤ {GOAL_REQUESTS}",
+                f"{ours.requests:.2f}",
+                ours.requests <= GOAL_REQUESTS,
+            )
+        for rate in (1, 20):
+            if waited := self.latency.get((OURS.name, rate)):
+                add(
+                    f"p50 from send to done, {rate}/s",
+                    f"< {GOAL_P50_MS} ms",
+                    f"{waited.p50:.0f} ms",
+                    waited.p50 < GOAL_P50_MS,
+                )
+        if OURS.name in self.idle:
+            idle = self.idle[OURS.name]
+            add(
+                "CPU of the idle main process",
+                f"< {GOAL_IDLE_PER_CENT} %",
+                f"{idle:.1f} %",
+                idle < GOAL_IDLE_PER_CENT,
+            )
+        return table

@@ -15,7 +15,7 @@ def invoice(
     status: str = "PAID",
     *,
     invoice_id: str = "62f00ac409accd62c85673c4",
-    external_id: str = ORDER_ID,
+    external_id: Any = ORDER_ID,
     amount: Any = 150000,
     **changes: Any,
 ) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def payment_v2(
 def refund(
     *,
     refund_id: str = "rfd-6f4a377d-a201-437f-9119-f8b00cbbe857",
-    payment_id: str = "py-1402feb0-bb79-47ae-9d1e-e69394d3949c",
+    payment_id: Any = "py-1402feb0-bb79-47ae-9d1e-e69394d3949c",
     amount: Any = 50000,
     event: str = "refund.succeeded",
     status: str = "SUCCEEDED",

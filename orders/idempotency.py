@@ -48,10 +48,13 @@ def claim_key(
     `IdempotencyKeyReused` where the key belongs to another body.
     """
     wanted = body_hash(body)
+    # ON CONFLICT DO NOTHING waits for a transaction that holds the key, and leaves ours usable.
     # The order does not exist yet: its foreign key is checked when the transaction commits.
-    request, is_new = CheckoutRequest.objects.get_or_create(
-        scope=scope, key=key, defaults={"body_hash": wanted, "order_id": order_id}
+    CheckoutRequest.objects.bulk_create(
+        [CheckoutRequest(scope=scope, key=key, body_hash=wanted, order_id=order_id)],
+        ignore_conflicts=True,
     )
+    request = CheckoutRequest.objects.get(scope=scope, key=key)
     if request.body_hash != wanted:
         raise IdempotencyKeyReused("was used before with another body: use a new one")
-    return request, is_new
+    return request, request.order_id == order_id

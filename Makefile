@@ -1,0 +1,81 @@
+# Everything a developer does. Only python3 (3.11 or newer) and make have to be there.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-emit-index-url --no-annotate
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo run test lint format chaos bench requirements clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Install all that the other targets need into .venv (they call it)
+	@$(MAKE) -s -j2 .venv/.ready .venv/sqs-server/.ready
+
+demo: setup ## Start the whole shop, buy and pay in it as outsiders do, and show what happened
+	@$(BIN)/python -m skincare.local.demo
+
+run: setup ## Start the whole shop and keep it up until Ctrl-C
+	@$(BIN)/python -m skincare.local.run
+
+test: setup ## Run the unit, integration and acceptance tests (ARGS="-k webhook" picks some)
+	$(BIN)/pytest $(ARGS)
+
+lint: setup ## Check style, types, layers, migrations and production settings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy skincare orders payments
+	$(BIN)/lint-imports
+	APP_ENV=test $(BIN)/python -W ignore manage.py makemigrations --check --dry-run
+	env -i PATH="$$PATH" $(PRODUCTION_LIKE) $(BIN)/python manage.py check --deploy --fail-level INFO
+
+format: setup ## Bring the code into the one format
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+chaos: setup ## Kill, hang and break everything for minutes, then count what was lost (CHAOS_EVENTS=2000)
+	$(BIN)/pytest -m chaos -s tests/chaos $(ARGS)
+
+bench: setup ## Compare this worker with stock Celery and a plain loop, on one SQS server
+	$(BIN)/pytest -m bench -s tests/bench $(ARGS)
+
+requirements: setup ## Resolve requirements/*.in anew into the pinned *.txt (UPGRADE=--upgrade for new releases)
+	$(COMPILE) $(UPGRADE) requirements/base.in -o requirements/base.txt
+	$(COMPILE) $(UPGRADE) requirements/production.in -o requirements/production.txt
+	$(COMPILE) $(UPGRADE) requirements/dev.in -o requirements/dev.txt
+	$(COMPILE) $(UPGRADE) requirements/sqs-server.in -o requirements/sqs-server.txt
+
+clean: ## Remove all that the targets made
+	rm -rf .venv var staticfiles .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps say that an environment holds what its pinned file asks for.
+
+.venv/.ready: requirements/dev.txt | .venv/bin/pip
+	@echo "Installing into .venv: about a minute, once"
+	@$(BIN)/python $(PIP_INSTALL) -r requirements/dev.txt
+	@touch $@
+
+.venv/sqs-server/.ready: requirements/sqs-server.txt | .venv/bin/pip
+	@$(BIN)/python -m venv .venv/sqs-server
+	@.venv/sqs-server/bin/python $(PIP_INSTALL) -r requirements/sqs-server.txt
+	@touch $@
+
+.venv/bin/pip:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(f"{sys.executable} is Python {sys.version.split()[0]}; this project needs 3.11 or newer: try make PYTHON=python3.11")'
+	@$(PYTHON) -m venv .venv
+
+# Settings that pass every rule of production, and open nothing.
+PRODUCTION_LIKE := \
+	APP_ENV=production \
+	SECRET_KEY=lint-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ \
+	ALLOWED_HOSTS=shop.example \
+	DATABASE_URL=postgresql://shop:secret@db.example/shop \
+	AWS_REGION=ap-southeast-3 \
+	ORDER_EVENTS_QUEUE_URL=https://sqs.ap-southeast-3.amazonaws.com/000000000000/skincare-order-events \
+	MIDTRANS_SERVER_KEY=lint \
+	XENDIT_CALLBACK_TOKEN=lint \
+	EMAIL_URL=smtp+tls://user:secret@smtp.example:587

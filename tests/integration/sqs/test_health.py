@@ -25,6 +25,12 @@ def read(worker: Worker) -> dict[str, Any]:
     return document
 
 
+def read_queue(station: Station) -> dict[str, Any]:
+    """What the file says of the queue; nothing until the worker consumes it."""
+    queue: dict[str, Any] = read(station.worker)["queues"].get(station.queue.name, {})
+    return queue
+
+
 def test_an_idle_worker_is_healthy(proxy: FaultProxy, steady: Station) -> None:
     worker, queue = steady
     wait_until(lambda: len(polls(proxy, queue)) >= 2, seconds=5, what="an answered poll")
@@ -33,7 +39,8 @@ def test_an_idle_worker_is_healthy(proxy: FaultProxy, steady: Station) -> None:
 
 
 def test_the_command_takes_less_than_a_tenth_of_a_second(steady: Station) -> None:
-    assert min(steady.worker.health().seconds for _ in range(5)) < 0.1
+    """Of a processor: on a busy machine it waits for its turn like any other."""
+    assert min(steady.worker.health().cpu_seconds for _ in range(3)) < 0.1
 
 
 def test_no_file_is_unhealthy(tmp_path: Path) -> None:
@@ -60,12 +67,12 @@ def test_a_worker_with_all_slots_busy_is_healthy(steady: Station) -> None:
         queue.call("sleep", f"line {number}", 3)
         worker.wait_for(f"line {number}", step="started")
     wait_until(
-        lambda: read(worker)["queues"][queue.name]["in_flight"] == 2,
+        lambda: read_queue(steady).get("in_flight") == 2,
         seconds=5,
         what="both tasks in the file",
     )
 
-    assert read(worker)["queues"][queue.name]["unanswered_since"] is None
+    assert read_queue(steady)["unanswered_since"] is None
     assert worker.health().status == 0
     queue.wait_empty()
 
@@ -86,9 +93,7 @@ def test_a_loop_that_does_not_tick_is_unhealthy(steady: Station, tmp_path: Path)
 def test_a_queue_without_answers_is_unhealthy(steady: Station, tmp_path: Path) -> None:
     """The file as it is when a queue has had a free slot and no answer for 91 seconds."""
     worker, queue = steady
-    wait_until(
-        lambda: read(worker)["queues"][queue.name]["unanswered_since"], seconds=5, what="a poll"
-    )
+    wait_until(lambda: read_queue(steady).get("unanswered_since"), seconds=10, what="a poll")
     report = read(worker)
     report["queues"][queue.name]["unanswered_since"] -= 91
     file = tmp_path / "health.json"
@@ -132,7 +137,7 @@ def test_the_file_counts_failed_polls(proxy: FaultProxy, steady: Station) -> Non
     proxy.inject(Status(503), action="ReceiveMessage", queue=queue.url)
 
     wait_until(
-        lambda: read(worker)["queues"][queue.name]["consecutive_failures"] >= 2,
+        lambda: read_queue(steady).get("consecutive_failures", 0) >= 2,
         seconds=15,
         what="two failures in the file",
     )

@@ -99,12 +99,13 @@ def test_in_a_hurry_running_tasks_are_released(
     started = time.monotonic()
     for number in signals:
         worker.signal_group(number) if to_group else worker.signal(number)
-        if number is not signals[-1]:
-            wait_until(lambda: worker.stopping, seconds=2, what="the worker to notice")
+        # Two that come at the same time are one.
+        wait_until(lambda: worker.stopping, seconds=3, what="the worker to notice")
     worker.wait_exit(seconds=6)
 
     assert time.monotonic() - started < 6
-    assert visibility_changes(proxy, queue) == [0]
+    # Once, or once more if the poll that was in flight got it again.
+    assert set(visibility_changes(proxy, queue)) == {0}
     assert len(queue.bodies()) == 1, "visible at once"
     assert deletes(proxy, queue) == []
     wait_until(
@@ -146,14 +147,14 @@ def test_a_delete_that_fails_while_stopping_is_tried_again(
 def test_with_sqs_in_trouble_it_still_ends(
     proxy: FaultProxy, queue: Queue, start_worker: Start, fault: Fault
 ) -> None:
-    worker = start_worker(queue)
+    worker = start_worker(queue, stop_timeout=16)
     queue.call("sleep", "last", 1)
     worker.wait_for("last", step="started")
     proxy.inject(fault)
 
     stop(worker)
 
-    assert worker.wait_exit(seconds=25) == 0
+    assert worker.wait_exit(seconds=16) == 0
     assert worker.lines() == ["last"]
 
 

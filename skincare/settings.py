@@ -117,6 +117,9 @@ RELEASE = env.str("RELEASE", default="development")
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
 
 vars().update(env.email_url_config(required("EMAIL_URL", development="consolemail://")))
+if EMAIL_FILE_PATH := vars().get("EMAIL_FILE_PATH", ""):
+    # django-environ drops the first slash of filemail:///path, as of a database's name.
+    EMAIL_FILE_PATH = f"/{EMAIL_FILE_PATH.lstrip('/')}"
 EMAIL_TIMEOUT = 10  # seconds; three tries stay far below the soft time limit
 DEFAULT_FROM_EMAIL = env.str(
     "DEFAULT_FROM_EMAIL", default="Toko Skincare <pesanan@skincare.example>"
@@ -142,6 +145,14 @@ SQS_POLICY = SQSPolicy(
     ),
 )
 CLAIM_LEASE_SECONDS = 100
+# A transaction that waits longer than its claim lasts belongs to a process that died or hangs: its
+# locks must not keep the worker out that takes the event over.
+DATABASES["default"]["OPTIONS"]["options"] = " ".join(
+    [
+        DATABASES["default"]["OPTIONS"].get("options", ""),
+        f"-c idle_in_transaction_session_timeout={CLAIM_LEASE_SECONDS}s",
+    ]
+).strip()
 EMAIL_TRIES = 3
 EMAIL_RETRY_WAIT_SECONDS = (0.25, 0.5)
 UNPAID_ORDER_EXPIRES_HOURS = 24

@@ -1,0 +1,31 @@
+"""Points between the steps of an event at which a test makes the worker fail.
+
+A test puts files `<event_id>.<point>.<n>` into the folder FAULTS, each with what must happen
+there: `raise`, `kill` (the child process dies) or `hang` (until the hard time limit). Each file is
+used once, in the order of n.
+
+    claim ──▶ effects ──▶ [effects] ──▶ commit ──▶ [email] ──▶ email ──▶ [done] ──▶ done
+"""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+
+class InjectedError(Exception):
+    """What a point raises."""
+
+
+def reach(point: str, event_id: str) -> None:
+    """Do what the next file for this point and event says."""
+    for plan in sorted(Path(os.environ["FAULTS"]).glob(f"{event_id}.{point}.*")):
+        action = plan.read_text()
+        plan.unlink()
+        if action == "raise":
+            raise InjectedError(point)
+        if action == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if action == "hang":
+            signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # the soft limit's signal: be deaf to it
+            time.sleep(3600)  # until the hard limit kills this process

@@ -1,0 +1,36 @@
+from dataclasses import replace
+from typing import Any
+
+from django.apps import AppConfig
+
+from skincare.events import handlers
+from skincare.events.handlers import Handler
+from skincare.events.schema import Event
+from tests.acceptance.faultpoints import reach
+
+
+class FaultPointsConfig(AppConfig):
+    """Comes last, so that all handlers are there to be wrapped."""
+
+    name = "tests.acceptance.faultpoints"
+
+    def ready(self) -> None:
+        for event_type, handler in handlers._handlers.items():
+            handlers._handlers[event_type] = with_points(handler)
+
+
+def with_points(handler: Handler) -> Handler:
+    """Return the handler with its fault points."""
+
+    def effects(event: Event) -> None:
+        handler.effects(event)
+        reach("effects", event.event_id)
+
+    def notify(event: Event) -> None:
+        reach("email", event.event_id)
+        if handler.notify is not None:
+            handler.notify(event)
+        reach("done", event.event_id)
+
+    changed: dict[str, Any] = {"effects": effects, "notify": notify}
+    return replace(handler, **changed)

@@ -89,6 +89,7 @@ class Order(models.Model):
             models.Index(fields=["created_at"], name="order_unpaid", condition=Q(status="pending")),
             models.Index(fields=["user_id", "-created_at"], name="order_user"),
             models.Index(fields=["-created_at"], name="order_newest"),
+            models.Index(fields=["email"], name="order_email"),
         ]
         constraints = [
             models.CheckConstraint(
@@ -193,7 +194,7 @@ class OrderTransition(AppendOnlyModel):
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(
-                fields=["order", "event_id"], name="order_transition_event_once"
+                fields=["event_id", "order"], name="order_transition_event_once"
             )
         ]
 

@@ -74,6 +74,7 @@ class Migration(migrations.Migration):
                     ),
                     models.Index(fields=["user_id", "-created_at"], name="order_user"),
                     models.Index(fields=["-created_at"], name="order_newest"),
+                    models.Index(fields=["email"], name="order_email"),
                 ],
                 "constraints": [
                     models.CheckConstraint(
@@ -267,7 +268,7 @@ class Migration(migrations.Migration):
                 "ordering": ["-id"],
                 "constraints": [
                     models.UniqueConstraint(
-                        fields=("order", "event_id"), name="order_transition_event_once"
+                        fields=("event_id", "order"), name="order_transition_event_once"
                     )
                 ],
             },

@@ -15,6 +15,7 @@ from orders.models import (
 )
 from orders.search import search_products
 from skincare.events.models import OutboxEvent
+from skincare.events.schema import new_event_id
 from tests.integration.orders.shop import a_product, an_order, expired, numbers, paid, place
 
 pytestmark = pytest.mark.django_db
@@ -48,14 +49,20 @@ def test_what_happened_is_read_only(model: type, admin_client: Client) -> None:
     assert b'name="_save"' not in admin_client.get(change).content
 
 
-@pytest.mark.parametrize("term", ["number", "id", "email", "event_id"])
+@pytest.mark.parametrize("term", ["number", "id", "email", "paid event", "confirmed event"])
 def test_an_order_is_found_by_number_id_email_and_event(term: str, admin_client: Client) -> None:
     serum = a_product()
     order = paid(an_order((serum, 1)), "event-1")
     other = place((serum, 1), email="budi@example.com")
-    words = {"event_id": "event-1"}.get(term) or str(getattr(order, term))
+    words = {
+        "number": order.number.lower(),
+        "id": str(order.pk),
+        "email": order.email,
+        "paid event": "event-1",
+        "confirmed event": new_event_id("order.confirmed", str(order.pk)),
+    }[term]
 
-    html = admin_client.get(page(Order, "changelist"), {"q": words}).content.decode()
+    html = admin_client.get(page(Order, "changelist"), {"q": f" {words} "}).content.decode()
 
     assert order.number in html
     assert other.number not in html

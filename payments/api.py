@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 import structlog
 from django.core.exceptions import RequestDataTooBig
-from django.db import InterfaceError, OperationalError
+from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse
 from ninja import Router, Schema
 
@@ -87,8 +87,10 @@ def _take(request: HttpRequest, name: str) -> HttpResponse | NotificationTaken:
         raise _refusal(name, 400, "malformed", "This is not a notification.", error) from None
     except RequestDataTooBig as error:
         raise _refusal(name, 413, "too-large", "The body is too large.", error) from None
-    except (OperationalError, InterfaceError) as error:
-        log.error("notification_not_stored", provider=name, error=type(error).__name__)
+    except DatabaseError as error:  # whatever it is: the money must not be lost for want of a retry
+        log.error(
+            "notification_not_stored", provider=name, error=type(error).__name__, exc_info=error
+        )
         return _call_again(request, "not-stored", "The notification could not be stored.")
     return NotificationTaken()
 

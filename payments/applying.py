@@ -31,8 +31,7 @@ def apply_notification(payment: Payment, notification: GatewayNotification) -> A
     money that comes in for an order that another payment has paid already is recorded and held,
     and told to nobody: the order is paid once.
     """
-    if not payment.transaction_id:
-        payment.transaction_id = notification.transaction_id
+    _learn_ids(payment, notification)
     if notification.status is None or notification.doubt:
         return _hold(payment, notification.doubt)
     if notification.order_reference not in ("", str(payment.order_id)):
@@ -54,6 +53,13 @@ def apply_notification(payment: Payment, notification: GatewayNotification) -> A
             if wrong and (status not in UNPAID or payment.is_paid):
                 return _hold(payment, wrong)
             return _move(payment, status, notification)
+
+
+def _learn_ids(payment: Payment, notification: GatewayNotification) -> None:
+    if not payment.transaction_id:
+        payment.transaction_id = notification.transaction_id
+    told = {notification.transaction_id, *notification.other_ids, *payment.other_ids}
+    payment.other_ids = sorted(told - {payment.transaction_id})
 
 
 def move_by_event(payment: Payment, status: PaymentStatus, *, occurred_at: datetime) -> None:
@@ -110,7 +116,7 @@ def _refund(payment: Payment, plan: RefundPlan, notification: GatewayNotificatio
             )
         )
         if refund.notified.kind == "chargeback":
-            _hold(payment, f"chargeback {refund.key} of {refund.amount_rupiah} rupiah")
+            _hold(payment, f"{refund.amount_rupiah} rupiah charged back ({refund.key})")
     return applied
 
 

@@ -25,7 +25,7 @@ def processed_event(payment: Payment, *, occurred_at: datetime) -> Event:
 
 def processed_event_id(payment: Payment) -> str:
     """Return the id of the payment's `payment.processed`, sent or not."""
-    return new_event_id(payment.provider, payment.transaction_id, "paid")
+    return new_event_id(payment.provider, _transaction(payment), "paid")
 
 
 def failed_event(payment: Payment, *, occurred_at: datetime) -> Event:
@@ -33,7 +33,7 @@ def failed_event(payment: Payment, *, occurred_at: datetime) -> Event:
     return _event(
         PAYMENT_FAILED,
         payment,
-        event_id=new_event_id(payment.provider, payment.transaction_id, payment.status),
+        event_id=new_event_id(payment.provider, _transaction(payment), payment.status),
         amount_rupiah=payment.amount_rupiah,
         occurred_at=occurred_at,
     )
@@ -46,10 +46,15 @@ def refunded_event(
     return _event(
         PAYMENT_REFUNDED,
         payment,
-        event_id=new_event_id(payment.provider, payment.transaction_id, "refunded", refund_key),
+        event_id=new_event_id(payment.provider, _transaction(payment), "refunded", refund_key),
         amount_rupiah=amount_rupiah,
         occurred_at=occurred_at,
     )
+
+
+def _transaction(payment: Payment) -> str:
+    # Another producer can tell of a payment before its gateway does.
+    return payment.transaction_id or str(payment.pk)
 
 
 def _event(

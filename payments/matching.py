@@ -2,6 +2,8 @@
 
 from uuid import UUID
 
+from django.db.models import Q
+
 from orders.lifecycle import OrderNotFound, lock_order
 from orders.models import Order
 from payments.models import Payment
@@ -35,9 +37,12 @@ def lock_payment(notification: GatewayNotification) -> Payment | None:
 
 def _known_payment(notification: GatewayNotification) -> Payment | None:
     """Return the payment of this transaction; the transaction's own id goes before its others."""
-    ids = (notification.transaction_id, *notification.other_ids)
-    found = Payment.objects.filter(provider=notification.provider, transaction_id__in=ids)
-    return min(found, key=lambda payment: ids.index(payment.transaction_id), default=None)
+    ids = [notification.transaction_id, *notification.other_ids]
+    found = Payment.objects.filter(
+        Q(transaction_id__in=ids) | Q(other_ids__overlap=ids), provider=notification.provider
+    )
+    own_first = sorted(found, key=lambda one: one.transaction_id != notification.transaction_id)
+    return own_first[0] if own_first else None
 
 
 def _opened_payment(notification: GatewayNotification, order: Order) -> Payment | None:

@@ -3,6 +3,8 @@
 import uuid
 from typing import Any, NoReturn
 
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
@@ -25,6 +27,12 @@ class Payment(models.Model):
     transaction_id = models.CharField(
         max_length=128, blank=True, help_text="the gateway's; empty until it tells"
     )
+    other_ids = ArrayField(
+        models.CharField(max_length=128),
+        default=list,
+        blank=True,
+        help_text="what else the gateway calls this transaction, such as the invoice's payment",
+    )
     channel = models.CharField(max_length=64, blank=True, help_text="such as bank_transfer")
     status = models.CharField(max_length=16, choices=PaymentStatus, default=PaymentStatus.PENDING)
     amount_rupiah = models.BigIntegerField(help_text="what the order costs")
@@ -43,6 +51,7 @@ class Payment(models.Model):
         indexes = [
             models.Index(fields=["-created_at"], name="payment_newest"),
             models.Index(fields=["status", "-created_at"], name="payment_status"),
+            GinIndex(fields=["other_ids"], name="payment_other_ids"),
         ]
         constraints = [
             models.UniqueConstraint(

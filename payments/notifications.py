@@ -37,8 +37,8 @@ def receive(notification: GatewayNotification) -> Received:
     """Keep `notification` and apply it to its payment, in one transaction of its own.
 
     A repeat changes nothing, unless it was unmatched before: then it is applied now if its order is
-    there. Raises django.db.OperationalError or InterfaceError where the database does not answer
-    or the order stays locked; nothing is stored then.
+    there. Raises django.db.Error where the database does not answer or the order stays locked;
+    nothing is stored then.
     """
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
@@ -91,6 +91,7 @@ def _ended(stored: PaymentNotification, *, is_repeat: bool) -> Received:
         "notification_received",
         provider=stored.provider,
         transaction_id=stored.transaction_id,
+        order_reference=stored.order_reference,
         notified_status=stored.status,
         outcome=outcome.value,
         reason=stored.reason,

@@ -50,8 +50,7 @@ class GatewayNotification:
     """What a gateway tells of one transaction, in the words of all gateways.
 
     - `identity` is the same for every repeat of this notification, and different for every other.
-    - `transaction_id` is the gateway's; `other_ids` are further ids that it knows the same
-      transaction by.
+    - `transaction_id` is the gateway's; `other_ids` are further ids of just this transaction.
     - `order_reference` is our order id as the gateway got it; empty where it does not say it.
     - `amount` is what the transaction is worth, in rupiah as the gateway says it (not yet known to
       be whole); None where it does not say it.

@@ -120,7 +120,8 @@ class Midtrans:
         parts = [transaction_id, word, status_code]
         if fraud_status:
             parts.append(fraud_status)
-        parts.extend(_refund_identity(refunds))
+        if status in REFUND:
+            parts.append(_refund_identity(document, refunds))
         return GatewayNotification(
             provider=self.name,
             identity=":".join(parts),
@@ -216,12 +217,17 @@ def _listed_refund(
     return GatewayRefund(key, amount_text(item, "refund_amount"), kind, refunded_at)
 
 
-def _refund_identity(refunds: tuple[GatewayRefund, ...]) -> list[str]:
-    """Return what tells apart two notifications whose refunds differ: the keys, or their digest."""
+def _refund_identity(document: Mapping[str, Any], refunds: tuple[GatewayRefund, ...]) -> str:
+    """Return what tells apart two notifications whose refunds differ, 1 to 64 characters.
+
+    It is the one key, or the digest of several; where there is none, the sum is all there is.
+    """
     keys = sorted(refund.key for refund in refunds)
-    if len(keys) <= 1 and all(len(key) <= 64 for key in keys):
-        return keys
-    return [hashlib.sha256("\n".join(keys).encode()).hexdigest()]
+    if not keys:
+        return optional_text(document, "refund_amount", max_length=32) or "-"
+    if len(keys) == 1 and len(keys[0]) <= 64:
+        return keys[0]
+    return hashlib.sha256("\n".join(keys).encode()).hexdigest()
 
 
 def _kept(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -149,8 +149,8 @@ def _payment(document: Mapping[str, Any], event: str) -> GatewayNotification:
     data = child(document, "data")
     status, agreeing = _PAYMENT_EVENTS[event]
     word = text(data, "status", max_length=32)
-    request_id = optional_text(data, "payment_request_id", max_length=128)
-    # v3, v2, and a payment request that ended without a payment.
+    # v3, v2, and a payment request that ended without a payment. The request's id is no other id of
+    # a payment: a request can be paid twice.
     payment_id = (
         optional_text(data, "payment_id", max_length=128)
         or optional_text(data, "id", max_length=128)
@@ -161,7 +161,6 @@ def _payment(document: Mapping[str, Any], event: str) -> GatewayNotification:
         provider=Xendit.name,
         identity=f"payment:{payment_id}:{event}:{word}",
         transaction_id=payment_id,
-        other_ids=(request_id,) if request_id not in ("", payment_id) else (),
         order_reference=text(data, "reference_id"),
         status=status,
         amount=_payment_amount(data),
@@ -199,10 +198,7 @@ def _refund(document: Mapping[str, Any]) -> GatewayNotification:
     if "id" not in data and isinstance(data.get("data"), dict):
         data = data["data"]  # the documentation's own example wraps it twice
     refund_id = text(data, "id", max_length=128)
-    ids = [
-        optional_text(data, name, max_length=128)
-        for name in ("payment_id", "payment_request_id", "invoice_id")
-    ]
+    ids = [optional_text(data, name, max_length=128) for name in ("payment_id", "invoice_id")]
     known_ids = [one for one in ids if one]
     if not known_ids:
         raise Malformed("payment_id", "is missing or empty")

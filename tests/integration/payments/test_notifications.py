@@ -293,7 +293,7 @@ def test_a_chargeback_is_money_gone_and_a_person_looks() -> None:
 
     payment = the_payment(order)
     assert (payment.status, payment.refunded_rupiah) == ("refunded", TOTAL)
-    assert payment.held_reason == "chargeback chargeback of 150000 rupiah"
+    assert payment.held_reason == "150000 rupiah charged back (chargeback)"
     order.refresh_from_db()
     assert order.is_held
     assert told(order) == [("payment.processed", TOTAL), ("payment.refunded", TOTAL)]
@@ -356,8 +356,50 @@ def test_an_expired_payment_request_that_was_paid_after_all() -> None:
     )
     xendit_posts(xendit.payment_v3(reference_id=reference))
 
-    assert the_payment(order).status == "settled"
+    assert sorted(order.payments.values_list("status", flat=True)) == ["expired", "settled"]
     assert told(order) == [("payment.failed", TOTAL), ("payment.processed", TOTAL)]
+
+
+def test_a_payment_request_that_was_paid_twice_is_held() -> None:
+    order = an_order("xendit")
+    reference = str(order.pk)
+
+    for payment_id in ("py-1", "py-2"):
+        xendit_posts(xendit.payment_v3(payment_id=payment_id, reference_id=reference))
+
+    assert order.payments.filter(status="settled").count() == 2
+    assert order.payments.exclude(held_reason="").get().transaction_id == "py-2"
+    assert told(order) == [("payment.processed", TOTAL)]
+
+
+@pytest.mark.parametrize("invoice_first", [True, False])
+def test_an_invoice_and_its_payment_are_one_transaction(invoice_first: bool) -> None:
+    """Xendit tells of both where both webhooks are switched on in its dashboard."""
+    order = an_order("xendit")
+    reference = str(order.pk)
+    documents = [
+        xendit.invoice(external_id=reference, payment_id="py-1"),
+        xendit.payment_v3(payment_id="py-1", reference_id=reference),
+    ]
+
+    for document in documents if invoice_first else reversed(documents):
+        assert xendit_posts(document).status_code == 200
+    xendit_posts(xendit.refund(payment_id="py-1", amount=50000))
+
+    payment = the_payment(order)
+    assert (payment.status, payment.refunded_rupiah) == ("partly_refunded", 50000)
+    assert not payment.is_held
+    assert told(order) == [("payment.processed", TOTAL), ("payment.refunded", 50000)]
+
+
+def test_the_refund_of_an_invoice_finds_it() -> None:
+    order = an_order("xendit")
+    xendit_posts(xendit.invoice(external_id=str(order.pk), invoice_id="inv-1", payment_id=None))
+
+    response = xendit_posts(xendit.refund(payment_id=None, invoice_id="inv-1"))
+
+    assert response.status_code == 200
+    assert the_payment(order).refunded_rupiah == 50000
 
 
 def test_another_gateway_than_the_chosen_one_gets_its_own_payment() -> None:

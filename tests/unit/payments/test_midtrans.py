@@ -166,6 +166,7 @@ def test_the_status_without_doubt(document: dict[str, Any], status: PaymentStatu
         (card("refund", status_code="412"), "refund with status_code 412"),
         (bank_transfer("vanished"), "unknown transaction_status vanished"),
         (card("partial_refund"), "partial_refund without an amount"),
+        (card("partial_refund", refund_amount="5.00"), "partial_refund without an amount"),
         (card("partial_chargeback"), "partial_chargeback without an amount"),
     ],
 )
@@ -239,6 +240,9 @@ def test_repeats_have_one_identity_and_others_another() -> None:
         refunded(("r1", "50000.00")),
         refunded(("r1", "50000.00"), ("r2", "25000.00")),
         refunded(("r1", "75000.00"), ("r2", "75000.00"), transaction_status="refund"),
+        card("partial_refund"),
+        card("partial_refund", refund_amount="50000.00"),
+        card("partial_refund", refund_amount="75000.00"),
     ]
     identities = [parse(document).identity for document in documents]
 

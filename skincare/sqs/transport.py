@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kombu.transport import SQS, virtual
+from kombu.transport.virtual.base import queue_declare_ok_t
 from kombu.utils.json import dumps
 
 from skincare.sqs.batch import Batch
@@ -50,6 +51,11 @@ class Channel(SQS.Channel):
     @property
     def wiring(self) -> Wiring:
         return self.transport_options[OPTION]
+
+    def queue_declare(self, queue: str | None = None, passive: bool = False, **kwargs: Any) -> Any:
+        """Nothing to declare: `configure` names the queues. Past kombu, which asks SQS for the
+        queue's depth, and so fails to send, or to start, while SQS is away."""
+        return queue_declare_ok_t(queue, 0, 0)
 
     # -- Sending -----------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url --no-annotate
 
@@ -13,7 +12,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Install all that the other targets need into .venv (they call it)
-	@$(MAKE) -s -j2 .venv/.ready .venv/sqs-server/.ready
+	@$(MAKE) -s .venv/.ready .venv/sqs-server/.ready
 
 demo: setup ## Start the whole shop, buy and pay in it as outsiders do, and show what happened
 	@$(BIN)/python -m skincare.local.demo
@@ -55,13 +54,13 @@ clean: ## Remove all that the targets made
 # The stamps say that an environment holds what its pinned file asks for.
 
 .venv/.ready: requirements/dev.txt | .venv/bin/pip
-	@echo "Installing into .venv: about a minute, once"
-	@$(BIN)/python $(PIP_INSTALL) -r requirements/dev.txt
+	@echo "Installing the pinned requirements into .venv, once"
+	@requirements/install .venv requirements/dev.txt
 	@touch $@
 
-.venv/sqs-server/.ready: requirements/sqs-server.txt | .venv/bin/pip
+.venv/sqs-server/.ready: requirements/sqs-server.txt | .venv/.ready
 	@$(BIN)/python -m venv .venv/sqs-server
-	@.venv/sqs-server/bin/python $(PIP_INSTALL) -r requirements/sqs-server.txt
+	@requirements/install .venv/sqs-server requirements/sqs-server.txt
 	@touch $@
 
 .venv/bin/pip:

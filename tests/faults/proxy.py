@@ -159,6 +159,11 @@ class FaultProxy:
         """Starts the record of calls anew."""
         self._calls = []
 
+    @property
+    def open_exchanges(self) -> int:
+        """How many calls the server has not answered yet, whether or not their clients wait."""
+        return len(self._exchanges)
+
     def refuse(self) -> None:
         """Connections are refused from now on, and the open ones are reset."""
         self._run(self._stop_listening())

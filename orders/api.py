@@ -4,6 +4,7 @@ import re
 from typing import Annotated, Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from ninja import Query, Router, Status
@@ -31,7 +32,12 @@ _IDEMPOTENCY_KEY: Final[dict[str, Any]] = {
     "required": True,
     "description": "A value of your own, new for each order. The same key with the same body gets "
     "the same answer again, and makes no second order; with another body it is refused.",
-    "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[\\x21-\\x7e]+$"},
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": settings.IDEMPOTENCY_KEY_MAX_LENGTH,
+        "pattern": "^[\\x21-\\x7e]+$",
+    },
 }
 
 
@@ -63,8 +69,8 @@ def checkout(request: HttpRequest, response: HttpResponse, payload: CheckoutIn) 
 
 
 @router.get(
-    "/orders/{uuid:order_id}",
-    response={200: OrderOut, 404: ProblemOut},
+    "/orders/{order_id}",
+    response={200: OrderOut, (404, 422): ProblemOut},
     summary="Look at an order",
     url_name="order",
 )
@@ -81,7 +87,11 @@ def order(request: HttpRequest, order_id: UUID) -> Order:
     return found
 
 
-@router.get("/products", response=ProductsOut, summary="Search the catalogue")
+@router.get(
+    "/products",
+    response={200: ProductsOut, 422: ProblemOut},
+    summary="Search the catalogue",
+)
 def products(
     request: HttpRequest,
     q: Annotated[str, Query(max_length=200, description="words; none for all products")] = "",

@@ -36,14 +36,12 @@ def seed() -> Seeded:
     Stock is received once, when a product is created; what was sold since is left alone.
     """
     created = 0
+    seeded = Product.objects.filter(sku__in=[entry.sku for entry in CATALOGUE])
     with transaction.atomic():
+        stock.lock_products(seeded.values_list("pk", flat=True))
         for entry in CATALOGUE:
             created += _seed_product(entry)
-        refresh_search(
-            Product.objects.filter(sku__in=[entry.sku for entry in CATALOGUE])
-            .order_by("pk")
-            .values_list("pk", flat=True)
-        )
+        refresh_search(seeded.values_list("pk", flat=True))
     return Seeded(created=created, updated=len(CATALOGUE) - created)
 
 

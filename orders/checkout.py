@@ -197,8 +197,9 @@ def _lock_cart(items: Sequence[Item]) -> Mapping[str, Product]:
     short = {s.product_id: s for s in stock.shortages(wanted, stock.levels_of(locked))}
     for index, item in enumerate(items):
         if shortage := short.get(products[item.sku].pk):
+            left = shortage.available
             raise NotEnoughStock(
-                f"must be at most {shortage.available}, that is all we have",
+                f"must be at most {left}, that is all we have" if left else "none is left",
                 field=f"items[{index}].quantity",
             )
     return products

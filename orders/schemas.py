@@ -1,9 +1,14 @@
-"""What the API takes and gives. Amounts are whole rupiah; times are RFC 3339."""
+"""What the API takes and gives. Amounts are whole rupiah; times are RFC 3339.
+
+Types are checked here. The limits are only documented here: checkout itself refuses what is out of
+range, each with a problem of its own.
+"""
 
 from datetime import datetime
 from typing import Annotated, Literal
 from uuid import UUID
 
+from django.conf import settings
 from ninja import Field, Schema
 from pydantic import ConfigDict
 
@@ -11,12 +16,19 @@ from orders.status import OrderStatus
 
 
 class ItemIn(Schema):
-    """One product of the cart. The limits are checkout's, and part of the settings."""
+    """One product of the cart."""
 
     model_config = ConfigDict(extra="forbid")
 
     sku: Annotated[str, Field(examples=["SRM-VITC-30"])]
-    quantity: Annotated[int, Field(strict=True, examples=[1])]
+    quantity: Annotated[
+        int,
+        Field(
+            strict=True,
+            examples=[1],
+            json_schema_extra={"minimum": 1, "maximum": settings.CHECKOUT_MAX_QUANTITY},
+        ),
+    ]
 
 
 class CheckoutIn(Schema):
@@ -24,8 +36,13 @@ class CheckoutIn(Schema):
 
     model_config = ConfigDict(extra="forbid")
 
-    items: list[ItemIn]
-    email: Annotated[str, Field(examples=["sari@example.com"])]
+    items: Annotated[
+        list[ItemIn],
+        Field(json_schema_extra={"minItems": 1, "maxItems": settings.CHECKOUT_MAX_LINES}),
+    ]
+    email: Annotated[
+        str, Field(examples=["sari@example.com"], json_schema_extra={"format": "email"})
+    ]
     payment_method: Annotated[str, Field(examples=["midtrans"])]
     language: Annotated[Literal["id", "en"], Field(description="of the emails")] = "id"
 

@@ -11,7 +11,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from orders.models import Order, Product
+from orders.models import CheckoutRequest, Order, Product
 from orders.problems import CONTENT_TYPE
 from tests.integration.orders.shop import METHOD, a_product, numbers, paid
 from tests.integration.orders.together import together
@@ -267,6 +267,12 @@ def test_an_unknown_order_is_404(client: Client) -> None:
     problem(client.get(f"/v1/orders/{uuid4()}"), 404, "order-not-found")
 
 
+def test_an_id_that_is_no_uuid_is_422(client: Client) -> None:
+    document = problem(client.get("/v1/orders/SKN-1"), 422, "invalid-request")
+
+    assert [error["field"] for error in document["errors"]] == ["order_id"]
+
+
 def test_products_are_searched_and_paged(client: Client) -> None:
     for name in ("Serum Mawar", "Serum Pegagan", "Serum Teh", "Sabun"):
         a_product(name=name, stocked=3, price_rupiah=40_000)
@@ -321,11 +327,20 @@ def test_a_nul_in_the_words_is_no_error(client: Client) -> None:
     assert client.get("/v1/products?q=%00").status_code == 200
 
 
-def test_openapi_names_the_header_and_every_answer(client: Client) -> None:
-    paths = client.get("/v1/openapi.json").json()["paths"]
+def test_openapi_names_the_header_the_limits_and_every_answer(client: Client) -> None:
+    openapi = client.get("/v1/openapi.json").json()
+    paths = openapi["paths"]
 
     checkout = paths["/v1/checkout"]["post"]
     (header,) = checkout["parameters"]
     assert (header["name"], header["in"], header["required"]) == ("Idempotency-Key", "header", True)
     assert set(checkout["responses"]) == {"201", "400", "409", "422"}
-    assert {"200", "404"} <= set(paths["/v1/orders/{order_id}"]["get"]["responses"])
+    assert set(paths["/v1/orders/{order_id}"]["get"]["responses"]) == {"200", "404", "422"}
+    assert set(paths["/v1/products"]["get"]["responses"]) == {"200", "422"}
+    assert header["schema"]["maxLength"] == 255
+    assert CheckoutRequest._meta.get_field("key").max_length == 255
+    schemas = openapi["components"]["schemas"]
+    items = schemas["CheckoutIn"]["properties"]["items"]
+    quantity = schemas["ItemIn"]["properties"]["quantity"]
+    assert (items["minItems"], items["maxItems"]) == (1, 50)
+    assert (quantity["minimum"], quantity["maximum"]) == (1, 99)

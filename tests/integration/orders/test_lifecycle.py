@@ -197,6 +197,16 @@ def test_an_older_refund_total_that_arrives_later_changes_nothing(serum: Product
     assert (order.status, order.refunded_rupiah) == ("partly_refunded", 70_000)
 
 
+@pytest.mark.parametrize("total", [30_000, 100_000])
+def test_a_refund_total_that_is_told_by_two_events_counts_once(serum: Product, total: int) -> None:
+    order = refunded(paid(an_order((serum, 2))), total, "event-1")
+    before = (order.status, order.refunded_rupiah, numbers(serum))
+
+    order = refunded(order, total, "event-2")
+
+    assert (order.status, order.refunded_rupiah, numbers(serum)) == before
+
+
 def test_a_refund_of_more_than_the_total_is_refused(serum: Product) -> None:
     order = paid(an_order((serum, 2)))
 

@@ -92,7 +92,7 @@ def _order_context(order: Order) -> dict[str, Any]:
         "number": order.number,
         "ordered_at": order.created_at,
         "pay_until": order.created_at + timedelta(hours=settings.UNPAID_ORDER_EXPIRES_HOURS),
-        "is_pending": order.status == OrderStatus.PENDING,
+        "awaits_payment": order.status == OrderStatus.PENDING and order.total_rupiah > 0,
         "is_off": order.status in (OrderStatus.CANCELLED, OrderStatus.EXPIRED),
         "is_held": order.is_held,
         "is_refunded": order.status == OrderStatus.REFUNDED,

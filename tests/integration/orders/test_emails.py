@@ -186,8 +186,13 @@ def test_two_kinds_of_email_for_one_event_have_ids_of_their_own() -> None:
     assert one == f"<{new_event_id('email', EVENT)}.receipt@skincare.example>"
 
 
-def test_a_paid_order_is_not_asked_to_pay(mailoutbox: list[EmailMultiAlternatives]) -> None:
-    order = paid(order_of("id"))
+@pytest.mark.parametrize("price_rupiah", [0, 75_000])
+def test_only_who_owes_something_is_asked_to_pay(
+    price_rupiah: int, mailoutbox: list[EmailMultiAlternatives]
+) -> None:
+    order = an_order((a_product(price_rupiah=price_rupiah), 1))
+    if price_rupiah:
+        paid(order)
 
     emails.send_order_confirmation(order_id=order.pk, event_id=EVENT)
 

@@ -49,7 +49,7 @@ POLL, DELETE, RELEASE, SEND = (
 )
 ACTIONS = [POLL, DELETE, RELEASE, SEND]
 PAYMENT_TASK = "payments.payment_processed"
-FAILING_SHARE = 0.3
+FAILING_SHARE = 0.5
 """Of the calls of one action, while a fault is on."""
 
 
@@ -68,7 +68,7 @@ class Havoc:
         self._duplicates = duplicates
 
     def __enter__(self) -> Self:
-        self._start("processes", self._break_processes, every=(1.5, 4.0))
+        self._start("processes", self._break_processes, every=(0.5, 2.0))
         self._start("network", self._break_network, every=(0.3, 1.5))
         self._start("database", self._break_database, every=(5.0, 12.0))
         self._start("duplicates", self._duplicate, every=(0.05, 0.3))
@@ -116,6 +116,8 @@ class Havoc:
         self._stack.callback(thread.join)
 
     def _break_processes(self, chance: random.Random) -> None:
+        if not self._shop.workers_ready():
+            return  # to kill one that has not begun proves nothing
         worker = chance.choice(self._shop.workers)
         kind = chance.choice(["worker killed", "worker restarted"] + ["pool process killed"] * 3)
         if kind == "worker killed":
@@ -124,8 +126,6 @@ class Havoc:
             worker.restart(signal.SIGTERM)
         else:
             children = self._shop.children(worker)
-            if not children:
-                return
             with suppress(psutil.NoSuchProcess):
                 chance.choice(children).send_signal(signal.SIGKILL)
         self.struck[kind] += 1

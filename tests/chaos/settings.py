@@ -18,6 +18,7 @@ SQS_POLICY = replace(
     poll_timeout_margin=3,
 )
 CLAIM_LEASE_SECONDS = 12
+EMAIL_TIMEOUT = 1  # seconds
 RELAY_SWEEP_SECONDS = 1.0
 RELAY_BACKOFF_SECONDS = (0.2, 2.0)
 DATABASES["default"]["OPTIONS"]["connect_timeout"] = 2  # noqa: F405

@@ -5,8 +5,8 @@ Between the shop and SQS is the fault proxy.
 
 from __future__ import annotations
 
+import json
 import os
-import signal
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -17,6 +17,7 @@ import psutil
 import psycopg
 import requests
 
+from skincare.local.deadline import wait_until
 from skincare.local.postgres import PostgresServer
 from skincare.local.sqs import CLIENT_ENVIRONMENT, REGION, SQSServer, free_port
 from skincare.local.supervised import Supervised
@@ -39,6 +40,8 @@ WEB = (sys.executable, "-m", "gunicorn", "skincare.wsgi", "--workers=2", "--thre
 class Shop:
     """All its processes. A context manager that stops them."""
 
+    queue_name = "skincare-order-events"
+
     def __init__(self, folder: Path, *, seed: int) -> None:
         self.folder = folder
         self.mail = folder / "mail"
@@ -57,6 +60,7 @@ class Shop:
             self.workers = [
                 stack.enter_context(self._start_worker(number)) for number in range(WORKERS)
             ]
+            wait_until(self.workers_ready, seconds=60, what="both workers")
             self.web = stack.enter_context(self._start_web())
             self._stack = stack.pop_all()
         return self
@@ -67,6 +71,20 @@ class Shop:
     def connect(self) -> psycopg.Connection[tuple[object, ...]]:
         """A connection to the database, past everything of ours."""
         return psycopg.connect(self.postgres.url, autocommit=True)
+
+    def workers_ready(self) -> bool:
+        """Both have written into their health file that they consume."""
+        return all(self._consumes(number) for number in range(WORKERS))
+
+    def _consumes(self, number: int) -> bool:
+        try:
+            report = json.loads(self._health_file(number).read_text())
+        except OSError:
+            return False
+        return report["pid"] == self.workers[number].pid and self.queue_name in report["queues"]
+
+    def _health_file(self, number: int) -> Path:
+        return self.folder / f"health-{number}.json"
 
     def children(self, worker: Supervised) -> list[psutil.Process]:
         """The worker's pool processes."""
@@ -80,7 +98,7 @@ class Shop:
 
         client = make_client(region=REGION, endpoint_url=endpoint_url, policy=SQS_POLICY)
         self.queue_url, self.dlq_url = create_queue_pair(
-            client, name="skincare-order-events", policy=SQS_POLICY
+            client, name=self.queue_name, policy=SQS_POLICY
         )
         return client
 
@@ -125,7 +143,7 @@ class Shop:
                 )
 
     def _start_worker(self, number: int) -> Supervised:
-        health = {"SQS_HEALTH_FILE": str(self.folder / f"health-{number}.json")}
+        health = {"SQS_HEALTH_FILE": str(self._health_file(number))}
         return Supervised(
             [*WORKER, f"--hostname=worker{number}@chaos"],
             name=f"worker {number}",
@@ -153,9 +171,3 @@ class Shop:
             return requests.get(f"{self.web_url}/v1/products", timeout=5).ok
         except requests.RequestException:
             return False
-
-    def kill_web_worker(self) -> None:
-        """SIGKILL one gunicorn worker, with its relay; gunicorn starts another."""
-        children = self.children(self.web)
-        if children:
-            children[0].send_signal(signal.SIGKILL)

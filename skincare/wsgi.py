@@ -8,9 +8,9 @@ from django.core.management import call_command
 from django.core.signals import request_started
 from django.core.wsgi import get_wsgi_application
 
-from skincare.events import relay
-
 application = get_wsgi_application()
+
+from skincare.events import relay  # noqa: E402 its models need the apps loaded
 
 # manage.py and the worker check the system by themselves; gunicorn would serve with wrong settings.
 call_command("check", fail_level="ERROR")

@@ -117,10 +117,14 @@ def sqs_endpoint() -> Iterator[str]:
             yield server.endpoint_url
 
 
-def free_port() -> int:
-    """A TCP port of 127.0.0.1 on which nobody listens now."""
+def free_port(*, preferred: int = 0) -> int:
+    """A TCP port of 127.0.0.1 on which nobody listens now: the preferred one, else any."""
     with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", preferred))
+        except OSError:
+            return free_port()
         port: int = listener.getsockname()[1]
         return port
 

@@ -1,0 +1,248 @@
+"""`make demo`: start the shop, buy and pay in it as outsiders do, and show what happened.
+
+Exit status 0 only if all happened as it had to.
+"""
+
+import json
+import shutil
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from skincare.local.deadline import wait_until
+from skincare.local.mailbox import Mailbox
+from skincare.local.outsiders import Buyer, Midtrans, Xendit
+from skincare.local.report import Row, table
+from skincare.local.stack import PROJECT, Stack
+from skincare.local.supervised import ProgramError
+from skincare.sqs.queues import depth
+
+FOLDER = PROJECT / "var" / "demo"
+DEADLINE = 60.0  # seconds for each thing that is waited for
+QUANTITY = 2  # pieces in each order
+PURCHASES = (("ayu", "midtrans"), ("budi", "xendit"), ("citra", "midtrans"))
+POISON = "this is not an event"
+
+Order = dict[str, Any]
+
+
+class Demonstration:
+    """The cases in their order; each adds its row to `rows`."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.buyer = Buyer(stack.web_url)
+        self.midtrans = Midtrans(stack.web_url, server_key=stack.midtrans_server_key)
+        self.xendit = Xendit(stack.web_url, callback_token=stack.xendit_callback_token)
+        self.mailbox = Mailbox(stack.emails)
+        self.rows: list[Row] = []
+        self.seconds_to_paid: dict[str, float] = {}
+        self.dead_before = depth(stack.sqs, stack.dlq_url).visible
+
+    def run(self) -> None:
+        self.stack.sqs.send_message(QueueUrl=self.stack.queue_url, MessageBody=POISON)
+        first, second, third = self.three_checkouts()
+        self.settlement_three_times(first)
+        self.xendit_callback(second)
+        self.forged_settlement(third)
+        self.expired_payment(third)
+        self.event_of_another_producer(first)
+        self.poison_in_the_dlq()
+        self.nothing_is_left([order["order_id"] for order in (first, second, third)])
+
+    def three_checkouts(self) -> list[Order]:
+        products = [p for p in self.buyer.products() if p["available"] >= QUANTITY]
+        orders, answers = [], []
+        for (name, method), product in zip(PURCHASES, products, strict=False):
+            email = f"{name}@buyer.example"
+            stock = self.stock(product["sku"])
+            answer = self.buyer.check_out(
+                product["sku"], quantity=QUANTITY, method=method, email=email
+            )
+            answers.append(f"{answer.status_code} {answer.json().get('status')}")
+            orders.append(answer.json() | {"sku": product["sku"], "email": email, "stock": stock})
+        self.wait(lambda: self.mailbox.count(kind="order_confirmation") == 3)
+        self.add(
+            "three checkouts",
+            "3 x 201 pending; 3 confirmations",
+            f"{' '.join(f'{n} x {answer}' for answer, n in Counter(answers).items())}; "
+            f"{self.mailbox.count(kind='order_confirmation')} confirmations",
+        )
+        return orders
+
+    def settlement_three_times(self, order: Order) -> None:
+        notification = self.midtrans.notification(order, "settlement", "200")
+        calls = [lambda: self.midtrans.send(notification)] * 3
+        self.pay("Midtrans settles, 3 times", order, calls)
+
+    def xendit_callback(self, order: Order) -> None:
+        callback = self.xendit.capture(order)
+        self.pay("Xendit captures", order, [lambda: self.xendit.send(callback)])
+
+    def pay(self, case: str, order: Order, calls: list[Callable[[], int]]) -> None:
+        """Make all the gateway's calls at the same time, and wait until the order is paid."""
+        started = time.monotonic()
+        with ThreadPoolExecutor(len(calls)) as threads:
+            answers = [threads.submit(call) for call in calls]
+            self.wait(lambda: self.status(order) == "paid")
+            self.seconds_to_paid[case] = time.monotonic() - started
+        self.wait(lambda: self.mailbox.count(to=order["email"], kind="receipt") == 1)
+        stock, reserved = self.stock(order["sku"])
+        self.add(
+            case,
+            f"{' '.join(['200'] * len(calls))}, paid; 2 sold, 0 reserved; 1 receipt",
+            f"{' '.join(str(answer.result()) for answer in answers)}, {self.status(order)}; "
+            f"{order['stock'][0] - stock} sold, {reserved - order['stock'][1]} reserved; "
+            f"{self.mailbox.count(to=order['email'], kind='receipt')} receipt",
+        )
+
+    def forged_settlement(self, order: Order) -> None:
+        forger = Midtrans(self.stack.web_url, server_key="a guess")
+        answer = forger.send(forger.notification(order, "settlement", "200"))
+        kept = self.ask(
+            "SELECT count(*) FROM payments_paymentnotification WHERE order_reference = %s",
+            order["order_id"],
+        )
+        self.add(
+            "a forged settlement",
+            "403, still pending; 0 notifications kept",
+            f"{answer}, still {self.status(order)}; {kept[0]} notifications kept",
+        )
+
+    def expired_payment(self, order: Order) -> None:
+        answer = self.midtrans.send(self.midtrans.notification(order, "expire", "407"))
+        emails = {"to": order["email"], "kind": "payment_failed"}
+        self.wait(lambda: self.mailbox.count(**emails) == 1)
+        stock = "stock as before" if self.stock(order["sku"]) == order["stock"] else "stock missing"
+        self.add(
+            "Midtrans expires",
+            "200, cancelled; stock as before; 1 email",
+            f"{answer}, {self.status(order)}; {stock}; {self.mailbox.count(**emails)} email",
+        )
+
+    def event_of_another_producer(self, order: Order) -> None:
+        event = {
+            "event_id": f"warehouse:{uuid4()}",
+            "event_type": "order.confirmed",
+            "order_id": order["order_id"],
+            "payment_id": "",
+            "user_id": "guest",
+            "amount_rupiah": order["total_rupiah"],
+            "created_at": datetime.now(UTC).isoformat(),
+        }
+        self.stack.sqs.send_message(QueueUrl=self.stack.queue_url, MessageBody=json.dumps(event))
+        query = (
+            "SELECT count(*) FILTER (WHERE status = 'done'), max(receive_count)"
+            " FROM events_processedevent WHERE event_id = %s"
+        )
+        self.wait(lambda: self.ask(query, event["event_id"])[0] == 1)
+        done, receives = self.ask(query, event["event_id"])
+        confirmations = self.mailbox.count(to=order["email"], kind="order_confirmation")
+        self.add(
+            "a bare JSON event on the queue",
+            "done, 1 receive; 1 more confirmation",
+            f"{'done' if done else 'not done'}, {receives} receive; "
+            f"{confirmations - 1} more confirmation",
+        )
+
+    def poison_in_the_dlq(self) -> None:
+        dlq = self.stack.dlq_url
+        self.wait(lambda: depth(self.stack.sqs, dlq).visible > self.dead_before)
+        dead = self.stack.sqs.receive_message(
+            QueueUrl=dlq,
+            MaxNumberOfMessages=10,
+            VisibilityTimeout=0,
+            MessageSystemAttributeNames=["ApproximateReceiveCount"],
+        )
+        found = [m for m in dead.get("Messages", []) if m["Body"] == POISON]
+        # The count goes on in the DLQ: the receive that shows it is one too many.
+        receives = [int(m["Attributes"]["ApproximateReceiveCount"]) - 1 for m in found]
+        self.add(
+            "a poison message",
+            "1 in the DLQ after 5 receives",
+            f"{len(found)} in the DLQ after {' and '.join(map(str, receives)) or 'no'} receives",
+        )
+
+    def nothing_is_left(self, order_ids: list[str]) -> None:
+        done, repeated = self.ask(
+            "SELECT count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE attempts > 1)"
+            " FROM events_processedevent WHERE order_id = ANY(%s)",
+            order_ids,
+        )
+        self.wait(lambda: sum(depth(self.stack.sqs, self.stack.queue_url)) == 0)
+        left = sum(depth(self.stack.sqs, self.stack.queue_url))
+        self.add(
+            "in the end",
+            "7 done, 0 repeated; 7 emails; queue empty; worker up",
+            f"{done} done, {repeated} repeated; {self.mailbox.count()} emails; "
+            f"queue {f'holds {left}' if left else 'empty'}; "
+            f"worker {'up' if self.stack.worker.running else 'down'}",
+        )
+
+    def add(self, case: str, had_to: str, happened: str) -> None:
+        self.rows.append(Row(case, had_to, happened))
+
+    def wait(self, condition: Callable[[], bool]) -> None:
+        """Wait for the end state; where it does not come, the row shows what is there instead."""
+        try:
+            wait_until(condition, seconds=DEADLINE, what="the end state")
+        except TimeoutError as error:
+            print(error, file=sys.stderr)
+
+    def status(self, order: Order) -> str:
+        status: str = self.buyer.order(order["order_id"])["status"]
+        return status
+
+    def stock(self, sku: str) -> tuple[int, int]:
+        """Pieces in the warehouse, and how many of them are reserved for unpaid orders."""
+        stock, reserved = self.ask("SELECT stock, reserved FROM orders_product WHERE sku = %s", sku)
+        return stock, reserved
+
+    def ask(self, query: str, *values: Any) -> tuple[int, ...]:
+        """Look into the database, past the shop."""
+        with self.stack.connect() as connection:
+            return connection.execute(query, values).fetchone() or ()
+
+    def summary(self) -> str:
+        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(self.mailbox.kinds().items()))
+        paid = ", ".join(
+            f"{gateway} {s * 1000:.0f} ms" for gateway, s in self.seconds_to_paid.items()
+        )
+        queue, dlq = (depth(self.stack.sqs, u) for u in (self.stack.queue_url, self.stack.dlq_url))
+        wrong = sum(not row.is_right for row in self.rows)
+        return (
+            f"from webhook to paid  {paid}\n"
+            f"queue                 {queue.visible} visible, {queue.in_flight} in flight\n"
+            f"dead-letter queue     {dlq.visible} visible\n"
+            f"emails                {kinds}, in {self.stack.emails.relative_to(PROJECT)}\n"
+            f"logs                  {self.stack.folder.relative_to(PROJECT)}/*.log\n\n"
+            + (f"{wrong} of {len(self.rows)} WRONG" if wrong else "All as it had to be.")
+        )
+
+
+def main() -> int:
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir(parents=True)
+    print("Starting PostgreSQL, SQS, the API and a worker …", flush=True)
+    started = time.monotonic()
+    try:
+        with Stack(FOLDER) as stack:
+            print(f"… up after {time.monotonic() - started:.0f} s. Buying and paying …", flush=True)
+            demonstration = Demonstration(stack)
+            demonstration.run()
+            print(f"\n{table(demonstration.rows)}\n\n{demonstration.summary()}")
+    except ProgramError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0 if all(row.is_right for row in demonstration.rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

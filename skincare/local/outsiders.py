@@ -1,0 +1,124 @@
+"""Who talks to the shop over HTTP from outside: a buyer, Midtrans, Xendit.
+
+Each knows only the shop's address and its own secret; nothing of the shop's code is used.
+"""
+
+import hashlib
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+from zoneinfo import ZoneInfo
+
+import requests
+
+TIMEOUT = 10.0  # seconds
+JAKARTA = ZoneInfo("Asia/Jakarta")
+
+
+class Buyer:
+    """Looks at products, checks out, and looks at the order."""
+
+    def __init__(self, web_url: str) -> None:
+        self._url = f"{web_url}/v1"
+
+    def products(self) -> list[dict[str, Any]]:
+        return self._get("products", limit=100)["items"]
+
+    def available(self, sku: str) -> int:
+        """Pieces that can be bought now."""
+        return next(p["available"] for p in self.products() if p["sku"] == sku)
+
+    def check_out(self, sku: str, *, quantity: int, method: str, email: str) -> requests.Response:
+        return requests.post(
+            f"{self._url}/checkout",
+            json={
+                "items": [{"sku": sku, "quantity": quantity}],
+                "email": email,
+                "payment_method": method,
+            },
+            headers={"Idempotency-Key": str(uuid4())},
+            timeout=TIMEOUT,
+        )
+
+    def order(self, order_id: str) -> dict[str, Any]:
+        return self._get(f"orders/{order_id}")
+
+    def _get(self, path: str, **query: Any) -> Any:
+        answer = requests.get(f"{self._url}/{path}", params=query, timeout=TIMEOUT)
+        answer.raise_for_status()
+        return answer.json()
+
+
+class Midtrans:
+    """Signs its notifications: https://docs.midtrans.com/docs/https-notification-webhooks."""
+
+    def __init__(self, web_url: str, *, server_key: str) -> None:
+        self._url = f"{web_url}/v1/webhooks/midtrans"
+        self._server_key = server_key
+
+    def notification(self, order: dict[str, Any], status: str, status_code: str) -> dict[str, str]:
+        """What Midtrans says of a bank transfer for `order` in this transaction status."""
+        gross_amount = f"{order['total_rupiah']}.00"
+        signed = f"{order['order_id']}{status_code}{gross_amount}{self._server_key}"
+        return {
+            "transaction_time": datetime.now(JAKARTA).strftime("%Y-%m-%d %H:%M:%S"),
+            "transaction_status": status,
+            "transaction_id": str(uuid4()),
+            "status_message": "midtrans payment notification",
+            "status_code": status_code,
+            "signature_key": hashlib.sha512(signed.encode()).hexdigest(),
+            "payment_type": "bank_transfer",
+            "order_id": order["order_id"],
+            "merchant_id": "G141532850",
+            "gross_amount": gross_amount,
+            "fraud_status": "accept",
+            "currency": "IDR",
+        }
+
+    def send(self, notification: dict[str, str]) -> int:
+        """Call the shop; returns the status code of its answer."""
+        return requests.post(self._url, json=notification, timeout=TIMEOUT).status_code
+
+
+class Xendit:
+    """Proves itself by a token: https://docs.xendit.co/docs/payments-api-webhooks."""
+
+    def __init__(self, web_url: str, *, callback_token: str) -> None:
+        self._url = f"{web_url}/v1/webhooks/xendit"
+        self._token = callback_token
+
+    def capture(self, order: dict[str, Any]) -> dict[str, Any]:
+        """What Xendit says when it has taken the money for `order` from an e-wallet."""
+        now = datetime.now(JAKARTA).isoformat(timespec="seconds")
+        amount = order["total_rupiah"]
+        return {
+            "event": "payment.capture",
+            "business_id": "5f27a14a9bf05c73dd040bc8",
+            "created": now,
+            "data": {
+                "payment_id": f"py-{uuid4()}",
+                "payment_request_id": f"pr-{uuid4()}",
+                "reference_id": order["order_id"],
+                "status": "SUCCEEDED",
+                "type": "PAY",
+                "country": "ID",
+                "currency": "IDR",
+                "request_amount": amount,
+                "channel_code": "DANA",
+                "captures": [
+                    {
+                        "capture_id": f"cap-{uuid4()}",
+                        "capture_amount": amount,
+                        "capture_timestamp": now,
+                    }
+                ],
+                "created": now,
+                "updated": now,
+            },
+        }
+
+    def send(self, callback: dict[str, Any]) -> int:
+        """Call the shop; returns the status code of its answer."""
+        headers = {"x-callback-token": self._token}
+        answer = requests.post(self._url, json=callback, headers=headers, timeout=TIMEOUT)
+        return answer.status_code

@@ -1,4 +1,4 @@
-"""The project's settings as tests run them: the same numbers, and nothing that leaves the machine."""
+"""The project's settings as tests run them: same numbers, and nothing that leaves the machine."""
 
 import os
 

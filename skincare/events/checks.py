@@ -10,7 +10,7 @@ from django.core.checks import CheckMessage, Error, register
 def numbers_agree(**_: Any) -> list[CheckMessage]:
     """Check the transport's numbers, and those of the claim and the email against them."""
     policy = settings.SQS_POLICY
-    problems = [
+    problems: list[CheckMessage] = [
         Error(problem, id=f"events.E{100 + number}")
         for number, problem in enumerate(policy.problems())
     ]

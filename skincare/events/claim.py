@@ -7,6 +7,7 @@ commit nothing.
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from django.conf import settings
@@ -130,7 +131,7 @@ def claim(
     are kept for the operator. The lease lasts `settings.CLAIM_LEASE_SECONDS`, by the database's
     clock.
     """
-    parameters = {
+    parameters: dict[str, str | int | datetime] = {
         "event_id": event.event_id,
         "event_type": event.event_type,
         "order_id": event.order_id,

@@ -11,8 +11,8 @@ from pathlib import Path
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from skincare.logs import configure_logging
 from skincare.sqs.policy import SQSPolicy
+from skincare.telemetry.logs import configure_logging
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -182,6 +182,7 @@ INSTALLED_APPS = [
     "payments",
 ]
 MIDDLEWARE = [
+    "skincare.telemetry.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -247,4 +248,16 @@ if IN_PRODUCTION:
     CSRF_COOKIE_SECURE = True
 
 LOGGING_CONFIG = None
-configure_logging(level=LOG_LEVEL, console=APP_ENV == "development")
+configure_logging(
+    level=LOG_LEVEL,
+    console=APP_ENV == "development",
+    environment=APP_ENV,
+    release=RELEASE,
+    secrets=[
+        SECRET_KEY,
+        MIDTRANS_SERVER_KEY,
+        XENDIT_CALLBACK_TOKEN,
+        str(DATABASES["default"].get("PASSWORD", "")),
+        str(vars().get("EMAIL_HOST_PASSWORD", "")),
+    ],
+)

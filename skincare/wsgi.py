@@ -4,6 +4,10 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "skincare.settings")
 
+from skincare.telemetry.identity import identify
+
+identify("api")
+
 from django.core.management import call_command
 from django.core.signals import request_started
 from django.core.wsgi import get_wsgi_application

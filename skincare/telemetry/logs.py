@@ -1,0 +1,166 @@
+"""One log line is one JSON object on stdout; on a developer's terminal, a readable line.
+
+Every line has timestamp, level, event, service, env, release and logger, and where it is known
+request_id, event_id, order_id, payment_id, receive_count, task, queue and duration_ms.
+"""
+
+import json
+import logging
+import sys
+import threading
+from collections.abc import Iterable
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final
+from uuid import UUID
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from skincare.telemetry import library_lines
+from skincare.telemetry.identity import IDENTITY
+from skincare.telemetry.redaction import keep_secret, redact_fields
+
+log = structlog.get_logger(__name__)
+
+_OURS: Final = ("skincare", "orders", "payments")
+_PLAIN_TYPES: Final = (UUID, Decimal, date, Path)
+
+
+def configure_logging(
+    *,
+    level: str,
+    console: bool,
+    environment: str,
+    release: str,
+    secrets: Iterable[str] = (),
+) -> None:
+    """Send structlog's and the standard library's records through one handler on stdout.
+
+    `level` is a standard level name. Only our own loggers go below INFO: what libraries say there
+    holds message bodies, SQL and credentials. `console` asks for the readable form where stdout is
+    a terminal. `secrets` are never written, wherever they appear.
+    """
+    IDENTITY.environment, IDENTITY.release = environment, release
+    keep_secret(secrets)
+    handler = _StdoutHandler(sys.stdout)
+    handler.setFormatter(_formatter(readable=console and sys.stdout.isatty()))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(max(logging.getLevelNamesMapping()[level], logging.INFO))
+    for name in _OURS:
+        logging.getLogger(name).setLevel(level)
+    logging.captureWarnings(True)
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.contextvars.merge_contextvars,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    sys.excepthook = _log_the_end
+    threading.excepthook = _log_the_end_of_a_thread
+
+
+def _formatter(*, readable: bool) -> logging.Formatter:
+    shape: list[Processor] = (
+        [_without_embedded_metrics, structlog.dev.ConsoleRenderer()]
+        if readable
+        else [structlog.processors.format_exc_info, _redact, _as_json]
+    )
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[_name_event, structlog.contextvars.merge_contextvars],
+        processors=[
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _arrange,
+            *shape,
+        ],
+    )
+
+
+def _name_event(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
+    record: logging.LogRecord = line["_record"]
+    if library_lines.is_ours(record):
+        return structlog.stdlib.ExtraAdder()(_, __, line)
+    line.update(library_lines.line_of(record))
+    return line
+
+
+def _arrange(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
+    """Put what all lines have in front, in one order."""
+    record: logging.LogRecord = line.pop("_record")
+    line.pop("_from_structlog")
+    arranged = {
+        "timestamp": line.pop("timestamp"),
+        "level": record.levelname.lower(),
+        "event": line.pop("event"),
+        "service": line.pop("service", IDENTITY.service),
+        "env": IDENTITY.environment,
+        "release": IDENTITY.release,
+        "logger": record.name,
+    }
+    if record.exc_info:
+        line.setdefault("exc_info", record.exc_info)
+    arranged.update(line)
+    return arranged
+
+
+def _redact(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
+    if "_aws" in line:  # numbers under names that we chose
+        return line
+    return redact_fields(line)
+
+
+def _without_embedded_metrics(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
+    line.pop("_aws", None)
+    return line
+
+
+_encode = json.JSONEncoder(
+    separators=(",", ":"),
+    default=lambda value: str(value) if isinstance(value, _PLAIN_TYPES) else f"<{_type(value)}>",
+).encode
+
+
+def _as_json(_: WrappedLogger, __: str, line: EventDict) -> str:
+    return _encode(line)
+
+
+def _type(value: object) -> str:
+    return type(value).__name__
+
+
+class _StdoutHandler(logging.StreamHandler[Any]):
+    """Writes each line at once, so that the lines of several processes do not mix."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 logging's name
+        """Say that a line could not be written. logging's own way prints its arguments."""
+        error = _type(sys.exc_info()[1])
+        line = {"level": "error", "event": "log_line_failed", "logger": record.name, "error": error}
+        try:
+            self.stream.write(_encode(line) + self.terminator)
+            self.flush()
+        except (OSError, ValueError):
+            pass  # nobody reads our stdout any more
+
+
+def _log_the_end(
+    kind: type[BaseException], error: BaseException, traceback: TracebackType | None
+) -> None:
+    """Make one line of the error that ends this process, if it is a service's."""
+    if IDENTITY.service == "manage" or not issubclass(kind, Exception):
+        sys.__excepthook__(kind, error, traceback)
+    else:
+        log.critical("process_failed", exc_info=(kind, error, traceback))
+
+
+def _log_the_end_of_a_thread(failure: threading.ExceptHookArgs) -> None:
+    if failure.exc_value is not None:
+        error = (failure.exc_type, failure.exc_value, failure.exc_traceback)
+        thread = failure.thread.name if failure.thread else ""
+        log.critical("thread_failed", thread=thread, exc_info=error)

@@ -1,0 +1,71 @@
+"""Figures for CloudWatch, in its embedded metric format: one log line, extracted there.
+
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
+
+No network: the lines go out with the other log lines. Each metric comes twice, in all and by event
+type or provider, so that an alarm on "all" needs no arithmetic.
+"""
+
+import logging
+from collections.abc import Mapping
+from functools import partial
+from typing import Final, Literal
+
+import structlog
+from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import (
+    AmazonCloudWatchEMFProvider as EmbeddedMetrics,
+)
+from django.db import connection, transaction
+
+from skincare.telemetry.identity import IDENTITY, current_service
+
+log = structlog.get_logger(__name__)
+logging.getLogger(__name__).setLevel(logging.INFO)  # a figure is not less important at WARNING
+
+NAMESPACE: Final = "Skincare"
+#: Every metric and CloudWatch's name of its unit. It has none for money.
+UNITS: Final[Mapping[str, str]] = {
+    "OrdersCreated": "Count",
+    "PaymentProcessed": "Count",
+    "PaymentAmountRupiah": "None",
+    "PaymentsHeld": "Count",
+    "WebhooksRejected": "Count",
+    "EventsFailed": "Count",
+    "EventsQuarantined": "Count",
+    "DuplicateEvents": "Count",
+    "EventLatencySeconds": "Seconds",
+    "OutboxUnsent": "Count",
+    "OutboxOldestAgeSeconds": "Seconds",
+    "PollFailures": "Count",
+}
+#: Each value of a dimension is a metric that is paid for: never an id.
+Dimension = Literal["event_type", "provider"]
+
+
+def count(name: str, *, event_type: str = "", provider: str = "") -> None:
+    """Count one of `name`, once the transaction that we are in has committed."""
+    record({name: 1}, event_type=event_type, provider=provider)
+
+
+def record(values: Mapping[str, float], *, event_type: str = "", provider: str = "") -> None:
+    """Tell the metrics in `values` (see `UNITS`), once the transaction that we are in has committed.
+
+    A rollback tells nothing. Outside of a transaction they are told at once.
+    """
+    told = {"event_type": event_type, "provider": provider}
+    dimensions = {name: value for name, value in told.items() if value}
+    tell = partial(_tell, dict(values), dimensions)
+    if connection.in_atomic_block:
+        transaction.on_commit(tell, robust=True)
+    else:
+        tell()
+
+
+def _tell(values: Mapping[str, float], dimensions: Mapping[str, str]) -> None:
+    everything = {"service": current_service(), "environment": IDENTITY.environment}
+    metrics = EmbeddedMetrics(namespace=NAMESPACE, dimension_set=dict(everything))
+    for name, value in values.items():
+        metrics.add_metric(name=name, unit=UNITS[name], value=value)
+    if dimensions:
+        metrics.add_dimensions(**everything, **dimensions)
+    log.info("metrics", **metrics.serialize_metric_set())

@@ -1,0 +1,68 @@
+"""Whether the database answers, known within a bounded time, whatever hangs."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from django.db import connection
+
+#: Seconds after which a check that hangs is left behind, and another one may be tried.
+_ABANDON_AFTER: Final = 10.0
+
+
+class BoundedCheck:
+    """Runs `check` in a thread of its own and waits for it no longer than told.
+
+    Callers at the same time share one run, so a check that hangs costs one thread, not one for each
+    of the load balancer's calls.
+    """
+
+    def __init__(self, check: Callable[[], object]) -> None:
+        self._check = check
+        self._lock = threading.Lock()
+        self._run: _Run | None = None
+
+    def passes(self, *, within: float) -> bool:
+        """Return whether the check ended without an error within so many seconds."""
+        with self._lock:
+            if self._run is None or self._run.is_over:
+                self._run = _Run(self._check)
+            run = self._run
+        return run.ended.wait(timeout=within) and run.error is None
+
+
+class _Run:
+    def __init__(self, check: Callable[[], object]) -> None:
+        self._check = check
+        self._started = time.monotonic()
+        self.ended = threading.Event()
+        self.error: Exception | None = None
+        threading.Thread(target=self._work, name="readiness", daemon=True).start()
+
+    @property
+    def is_over(self) -> bool:
+        return self.ended.is_set() or time.monotonic() - self._started > _ABANDON_AFTER
+
+    def _work(self) -> None:
+        try:
+            self._check()
+        except Exception as error:  # whatever it is, the answer is no
+            self.error = error
+        finally:
+            self.ended.set()
+
+
+def ask_database() -> None:
+    """Connect, ask something, and hang up: what a new request needs to work.
+
+    Raises django.db.Error.
+    """
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    finally:
+        connection.close()
+
+
+database_check: Final = BoundedCheck(ask_database)

@@ -112,6 +112,38 @@ def test_what_fails_is_told_once(word: str) -> None:
     assert told(order) == [("payment.failed", TOTAL)]
 
 
+@pytest.mark.parametrize("later", ["cancel", "deny"])
+def test_a_second_failure_is_not_told_again(later: str) -> None:
+    order = an_order()
+
+    notify(order, midtrans.bank_transfer("expire"), midtrans.bank_transfer(later))
+
+    assert the_payment(order).status in ("cancelled", "denied")
+    assert told(order) == [("payment.failed", TOTAL)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (midtrans.card("deny", status_code="202"), midtrans.card("settlement")),
+        (midtrans.card("deny", status_code="202"), midtrans.refunded(("r1", "50000.00"))),
+        (midtrans.card("settlement"), midtrans.card("cancel")),
+        (midtrans.refunded(("r1", "50000.00")), midtrans.card("deny", status_code="202")),
+    ],
+)
+def test_what_no_history_has_is_held(first: dict[str, Any], second: dict[str, Any]) -> None:
+    order = an_order()
+    notify(order, first)
+    before, events = the_payment(order), told(order)
+
+    notify(order, second)
+
+    after = the_payment(order)
+    assert (after.status, after.refunded_rupiah) == (before.status, before.refunded_rupiah)
+    assert after.is_held
+    assert told(order) == events
+
+
 @pytest.mark.parametrize(
     ("documents", "status"),
     [
@@ -208,6 +240,28 @@ def test_a_failure_has_no_money_to_compare() -> None:
     assert (payment.status, payment.is_held) == ("expired", False)
 
 
+@pytest.mark.parametrize("change", [{"gross_amount": "150071.00"}, {"currency": "USD"}])
+def test_a_reversal_of_other_money_is_held(change: dict[str, Any]) -> None:
+    order = an_order()
+
+    notify(order, midtrans.bank_transfer("settlement"), midtrans.bank_transfer("deny", **change))
+
+    payment = the_payment(order)
+    assert (payment.status, payment.is_held) == ("settled", True)
+    assert told(order) == [("payment.processed", TOTAL)]
+
+
+@pytest.mark.parametrize("change", [{"gross_amount": "150071.00"}, {"currency": "USD"}])
+def test_a_refund_of_other_money_is_held(change: dict[str, Any]) -> None:
+    order = an_order()
+
+    notify(order, midtrans.card("settlement"), midtrans.refunded(("r1", "50000.00"), **change))
+
+    payment = the_payment(order)
+    assert (payment.status, payment.refunded_rupiah, payment.is_held) == ("settled", 0, True)
+    assert told(order) == [("payment.processed", TOTAL)]
+
+
 def test_a_transaction_that_names_another_order_is_held() -> None:
     order, other = an_order(), an_order()
     notify(order, midtrans.bank_transfer("pending"))
@@ -241,6 +295,19 @@ def test_the_buyer_tries_again_after_a_denial() -> None:
     assert told(order) == [("payment.failed", TOTAL), ("payment.processed", TOTAL)]
     order.refresh_from_db()
     assert not order.is_held
+
+
+def test_the_settlement_of_the_first_of_two_captures_is_not_held() -> None:
+    order = an_order()
+    notify(order, midtrans.card("capture", transaction_id="first"))
+    notify(order, midtrans.card("capture", transaction_id="second"))
+
+    notify(order, midtrans.card("settlement", transaction_id="first"))
+
+    held = dict(Payment.objects.values_list("transaction_id", "held_reason"))
+    assert held["first"] == ""
+    assert held["second"].startswith("paid twice")
+    assert told(order) == [("payment.processed", TOTAL)]
 
 
 # -- Refunds ---------------------------------------------------------------------------------------

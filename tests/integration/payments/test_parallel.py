@@ -104,6 +104,18 @@ def test_a_webhook_while_checkouts_transaction_is_open_comes_again() -> None:
     assert told(order) == [("payment.processed", TOTAL)]
 
 
+def test_a_repeat_does_not_wait_for_a_locked_order() -> None:
+    order = an_order()
+    document = midtrans.bank_transfer(order_id=str(order.pk))
+    midtrans_posts(document)
+
+    with transaction.atomic():
+        lock_order(order.pk)
+        [during] = together([lambda: midtrans_posts(document)])
+
+    assert statuses([during]) == [200]
+
+
 def test_a_webhook_does_not_wait_long_for_a_locked_order() -> None:
     order = an_order()
     document = midtrans.bank_transfer(order_id=str(order.pk))

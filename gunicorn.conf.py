@@ -16,7 +16,7 @@ keepalive = 75  # seconds; longer than the load balancer's 60, so that it is the
 
 # The heartbeat is a file that is touched every second: on a disk it can block, and the root file
 # system of the container cannot be written to.
-worker_tmp_dir = "/dev/shm"
+worker_tmp_dir = "/dev/shm"  # noqa: S108
 control_socket_disable = True
 
 logger_class = "skincare.telemetry.web_server.JSONLogger"

@@ -4,7 +4,7 @@ import os
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import celeryd_init, setup_logging
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "skincare.settings")
 
@@ -12,6 +12,7 @@ from django.conf import settings
 
 from skincare.events.routing import adopt
 from skincare.sqs import configure
+from skincare.telemetry.worker import prepare_worker
 
 app = Celery("skincare")
 configure(
@@ -23,6 +24,7 @@ configure(
     adopt=adopt,
 )
 app.autodiscover_tasks()
+celeryd_init.connect(prepare_worker)
 
 
 @setup_logging.connect

@@ -4,14 +4,13 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "skincare.settings")
 
-from skincare.telemetry.identity import identify
-
-identify("api")
-
 from django.core.management import call_command
 from django.core.signals import request_started
 from django.core.wsgi import get_wsgi_application
 
+from skincare.telemetry.identity import identify
+
+identify("api")
 application = get_wsgi_application()
 
 from skincare.events import relay  # noqa: E402 its models need the apps loaded

@@ -26,5 +26,5 @@ def identify(service: Service) -> None:
 
 
 def current_service() -> str:
-    """Return the service of this thread: the relay runs as a thread of other services' processes."""
+    """Return the service of this thread: the relay is one within another service's process."""
     return structlog.contextvars.get_contextvars().get("service", IDENTITY.service)

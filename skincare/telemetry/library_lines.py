@@ -37,35 +37,34 @@ _SENTENCES: Final = (
 )
 
 
-def is_ours(record: logging.LogRecord) -> bool:
+def is_ours(record: logging.LogRecord, args: Any) -> bool:
     """Whether the record names an event and has its fields as extras."""
     return (
         record.name.startswith("skincare.")
-        and not record.args
+        and not args
         and isinstance(record.msg, str)
         and _EVENT_NAME.fullmatch(record.msg) is not None
     )
 
 
-def line_of(record: logging.LogRecord) -> dict[str, Any]:
-    """Return the event name and the fields of a library's record."""
+def line_of(record: logging.LogRecord, args: Any) -> dict[str, Any]:
+    """Return the event name and the fields of a library's record with these `args`."""
     template = str(record.msg)
-    task = _task_line(template, record)
+    task = _task_line(template, getattr(record, "data", args))
     if task is not None:
         return task
     if template.startswith("Invalid request from "):
         # gunicorn quotes the client's address and the line that it could not read.
         return {"event": "request_unreadable"}
     library = record.name.partition(".")[0].lstrip("_") or "root"
-    line = {"event": f"{library}_message", "message": _sentence(template, record.args)}
+    line = {"event": f"{library}_message", "message": _sentence(template, args)}
     for start, event, names in _SENTENCES:
-        if template.startswith(start) and isinstance(record.args, tuple):
-            return line | {"event": event} | dict(zip(names, record.args, strict=False))
+        if template.startswith(start) and isinstance(args, tuple):
+            return line | {"event": event} | dict(zip(names, args, strict=False))
     return line
 
 
-def _task_line(template: str, record: logging.LogRecord) -> dict[str, Any] | None:
-    call = getattr(record, "data", record.args)
+def _task_line(template: str, call: object) -> dict[str, Any] | None:
     if not isinstance(call, dict) or "name" not in call or "id" not in call:
         return None
     event = _TASK_ENDS.get(str(call.get("description")), "task_message")

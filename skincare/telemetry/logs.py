@@ -75,19 +75,18 @@ def _formatter(*, readable: bool) -> logging.Formatter:
     )
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[_name_event, structlog.contextvars.merge_contextvars],
-        processors=[
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            _arrange,
-            *shape,
-        ],
+        processors=[structlog.processors.TimeStamper(fmt="iso", utc=True), _arrange, *shape],
+        use_get_message=False,  # a library's message is put together by `library_lines`
+        pass_foreign_args=True,
     )
 
 
 def _name_event(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
     record: logging.LogRecord = line["_record"]
-    if library_lines.is_ours(record):
+    args = line.pop("positional_args", None)
+    if library_lines.is_ours(record, args):
         return structlog.stdlib.ExtraAdder()(_, __, line)
-    line.update(library_lines.line_of(record))
+    line.update(library_lines.line_of(record, args))
     return line
 
 

@@ -9,7 +9,7 @@ type or provider, so that an alarm on "all" needs no arithmetic.
 import logging
 from collections.abc import Mapping
 from functools import partial
-from typing import Final, Literal
+from typing import Final
 
 import structlog
 from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import (
@@ -38,8 +38,6 @@ UNITS: Final[Mapping[str, str]] = {
     "OutboxOldestAgeSeconds": "Seconds",
     "PollFailures": "Count",
 }
-#: Each value of a dimension is a metric that is paid for: never an id.
-Dimension = Literal["event_type", "provider"]
 
 
 def count(name: str, *, event_type: str = "", provider: str = "") -> None:
@@ -48,9 +46,10 @@ def count(name: str, *, event_type: str = "", provider: str = "") -> None:
 
 
 def record(values: Mapping[str, float], *, event_type: str = "", provider: str = "") -> None:
-    """Tell the metrics in `values` (see `UNITS`), once the transaction that we are in has committed.
+    """Tell the metrics in `values`, named in `UNITS`, once the transaction we are in has committed.
 
-    A rollback tells nothing. Outside of a transaction they are told at once.
+    A rollback tells nothing. Outside of a transaction they are told at once. Every value that a
+    dimension takes makes another metric that is paid for: give one of few, never an id.
     """
     told = {"event_type": event_type, "provider": provider}
     dimensions = {name: value for name, value in told.items() if value}

@@ -11,10 +11,11 @@ from typing import Any, Final
 
 #: Fields that hold what must not be told, whoever sets them.
 PRIVATE_FIELDS: Final = frozenset(
-    """
-    address args authorization body card cookie cookies document email headers kwargs masked_card
-    message_body params password payload phone secret signature_key sql to token
-    """.split()
+    (
+        *("address", "card", "email", "masked_card", "phone", "to"),
+        *("args", "body", "document", "kwargs", "params", "payload", "sql"),
+        *("authorization", "cookie", "headers", "password", "secret", "signature_key", "token"),
+    )
 )
 REDACTED: Final = "[redacted]"
 

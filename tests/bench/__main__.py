@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,9 +23,16 @@ from tests.bench.contestants import Contestant
 from tests.bench.measure import ROOT, worker
 from tests.bench.report import Results
 from tests.bench.server import BenchServer, bench_server
-from tests.bench.shop_orders import paid_orders, shop
+from tests.bench.shop_orders import Shop, shop
 from tests.bench.work import Document
 
+STARTED = time.monotonic()
+ENVIRONMENT = {
+    **CLIENT_ENVIRONMENT,  # no call can reach an account at AWS
+    "DJANGO_SETTINGS_MODULE": "tests.settings",
+    "EMAIL_URL": "dummymail://",  # emails are written and go nowhere
+    "LOG_LEVEL": "WARNING",  # here; the workers log as in production
+}
 REPORT = ROOT / "var" / "bench.md"
 LATENCIES_MS = (0, 10)
 IDLE_SECONDS = 15
@@ -57,25 +64,37 @@ class Bench:
         self.chosen = chosen
         self.results = Results(server.name)
 
-    def backlog(
+    def no_op_backlog(self) -> None:
+        """How fast each contestant works off a backlog of nothing, one after the other."""
+        for contestant in self.chosen:
+            count = min(contestant.backlog, self.server.max_backlog)
+            batches = {added: events(count) for added in LATENCIES_MS}
+            self._backlog(contestant, "no-op", batches, {})
+
+    def shop_backlog(self, shop: Shop) -> None:
+        """How fast each works off a backlog of paid orders."""
+        half = len(shop.events) // 2
+        for contestant in self.chosen:
+            count = min(contestant.shop_backlog, half)
+            if count:
+                batches = {0: shop.events[:count], 10: shop.events[half : half + count]}
+                self._backlog(contestant, "shop", batches, shop.copy())
+
+    def _backlog(
         self,
+        contestant: Contestant,
         handler: str,
-        make: Callable[[int], list[Document]],
+        batches: dict[int, list[Document]],
         environment: dict[str, str],
     ) -> None:
-        """How fast each contestant works off a backlog, one after the other."""
-        for contestant in self.chosen:
-            if handler not in contestant.backlog:
-                continue
-            count = min(contestant.backlog[handler], self.server.max_backlog)
-            with worker(
-                self.server, contestant, handler, folder=self.folder, environment=environment
-            ) as running:
-                for added in LATENCIES_MS:
-                    say(f"{contestant.name}: {count} events, {handler}, {added} ms")
-                    result = running.throughput(make(count), latency=added / 1000)
-                    self.results.throughput[contestant.name, handler, added] = result
-                self.server.set_latency(0)
+        with worker(
+            self.server, contestant, handler, folder=self.folder, environment=environment
+        ) as running:
+            for added, batch in batches.items():
+                say(f"{contestant.name}: {len(batch)} events, {handler}, {added} ms")
+                result = running.throughput(batch, latency=added / 1000)
+                self.results.throughput[contestant.name, handler, added] = result
+            self.server.set_latency(0)
 
     def quiet(self) -> None:
         """What each does with little or nothing to do.
@@ -109,7 +128,7 @@ class Bench:
 
 
 def say(line: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
+    print(f"{time.monotonic() - STARTED:4.0f} s  {line}", file=sys.stderr, flush=True)
 
 
 def main() -> int:
@@ -123,16 +142,15 @@ def main() -> int:
         for contestant in who.ALL
         if not options.only or any(part in contestant.name for part in options.only)
     ]
-    # No call can reach an account at AWS; and no email leaves.
     os.environ.pop("AWS_PROFILE", None)
-    os.environ.update(CLIENT_ENVIRONMENT, EMAIL_URL="dummymail://")
-    os.environ["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+    os.environ.update(ENVIRONMENT)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder, bench_server() as server:
         bench = Bench(server, Path(folder), chosen)
-        bench.backlog("no-op", events, {})
+        bench.no_op_backlog()
         if not options.skip_shop:
-            with shop() as environment:
-                bench.backlog("shop", paid_orders, environment)
+            say(f"placing {2 * who.SHOP_BACKLOG} orders")
+            with shop(2 * who.SHOP_BACKLOG) as orders:
+                bench.shop_backlog(orders)
         if not options.skip_quiet:
             bench.quiet()
     results = bench.results

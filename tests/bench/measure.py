@@ -105,6 +105,8 @@ class Worker:
         left = self._wait_until_drained()
         events = len(documents)
         times = [time_ns / 1e9 for time_ns, _ in self._marks.done[early:]]
+        if len(times) < 2:
+            raise RuntimeError(f"{self._program.name} does nothing\n{self._program.log_tail()}")
         return Throughput(
             events=events,
             per_second=pace(times),
@@ -219,6 +221,7 @@ def worker(
         "BENCH_ENDPOINT_URL": server.endpoint_url,
         "BENCH_HANDLER": handler,
         "BENCH_MARKS": str(marks_path),
+        "LOG_LEVEL": "INFO",
         "ORDER_EVENTS_QUEUE_URL": queue_url,
         "SQS_ENDPOINT_URL": server.endpoint_url,
         "SQS_HEALTH_FILE": str(folder / f"{name}.health.json"),

@@ -93,9 +93,10 @@ class Results:
         ]
 
     def about(self) -> str:
+        machine = f"{os.cpu_count()} cores, Python {platform.python_version()}"
         return (
-            f"{os.cpu_count()} cores, Python {platform.python_version()}, SQS server: {self.server}."
-            " 5 processes; the loop has 5 threads. The latency is added to each call of SQS."
+            f"{machine}, SQS server: {self.server}. 5 processes; the loop has 5 threads. "
+            "The latency is added to each call of SQS."
         )
 
     def _throughput(self, contestants: Sequence[Contestant], handler: str, title: str) -> Table:

@@ -10,10 +10,10 @@ from uuid import uuid4
 import pytest
 from django.db import connection, transaction
 
-from orders import lifecycle
+from orders import lifecycle, stock
 from orders.checkout import Placed
 from orders.lifecycle import expire_unpaid_orders
-from orders.models import CheckoutRequest, Order, OrderTransition, StockMovement
+from orders.models import CheckoutRequest, Order, OrderTransition, Product, StockMovement
 from orders.refusals import NotEnoughStock
 from skincare.events.models import OutboxEvent
 from skincare.local.deadline import wait_until
@@ -59,6 +59,29 @@ def test_carts_in_opposite_order_do_not_block_each_other() -> None:
 
     assert Counter(type(answer) for answer in answers) == {Placed: 20}
     assert numbers(serum) == numbers(toner) == (40, 20)
+
+
+def test_products_are_locked_by_primary_key_whatever_the_order_of_the_cart() -> None:
+    *lower, highest = products = [a_product() for _ in range(8)]
+    highest_locked = Event()
+
+    def hold_the_highest() -> list[Product]:
+        with transaction.atomic():
+            list(stock.lock_products([highest.pk]))
+            highest_locked.set()
+            wait_until(somebody_waits_for_a_lock, seconds=20, what="the buyer to wait")
+            free = Product.objects.select_for_update(skip_locked=True)
+            return list(free.filter(pk__in=[product.pk for product in lower]))
+
+    def buy() -> Placed:
+        assert highest_locked.wait(timeout=20)
+        return place(*[(product, 1) for product in reversed(products)])
+
+    calls: list[Callable[[], object]] = [hold_the_highest, buy]
+    still_free, placed = together(calls)
+
+    assert still_free == []
+    assert isinstance(placed, Placed)
 
 
 def test_one_key_sent_ten_times_at_once_makes_one_order() -> None:

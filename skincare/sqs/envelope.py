@@ -22,6 +22,9 @@ from skincare.sqs.adoption import Adopt
 MAX_NESTING = 100
 MAX_ID_LENGTH = 255
 
+#: Headers of Celery's that are not attributes of its Context too.
+_CELERYS_HEADERS = frozenset({"task", "lang", "argsrepr", "kwargsrepr", "compression"})
+
 
 class Refused(Exception):
     """The message is no task call. `reason` is fit for a log: it holds nothing of the body."""
@@ -214,12 +217,14 @@ def _optional_name(value: object, what: str) -> str | None:
 
 def _extra(headers: Mapping[str, Any]) -> dict[str, Any]:
     # A header becomes an attribute of `task.request`; one named like a part of it would replace it.
-    return {
+    extra = {
         name: value
         for name, value in headers.items()
-        if not (hasattr(Context, name) or name.startswith("_"))
-        or (name == "headers" and isinstance(value, dict))
+        if not (name in _CELERYS_HEADERS or hasattr(Context, name) or name.startswith("_"))
     }
+    if isinstance(headers.get("headers"), dict):  # Sentry keeps its own in there
+        extra["headers"] = headers["headers"]
+    return extra
 
 
 def _adopt(document: dict[str, Any], adopt: Adopt | None) -> TaskCall:

@@ -1,19 +1,28 @@
-"""The event loop's sign of life: a small JSON file, replaced every few seconds."""
+"""The event loop's sign of life: a small JSON file, and every minute a line of numbers."""
 
 import json
 import logging
 import os
 import time
+from collections import Counter
 from pathlib import Path
 
+from celery.utils.dispatch import Signal
 from kombu.asynchronous import Hub
 
 from skincare.sqs.intake import Intake
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two writes. It wakes the loop up, so it is not short.
+#: Seconds between two writes of the file. Each wakes the loop up, so it is not short.
 INTERVAL = 5.0
+#: Seconds between two lines of numbers.
+COUNTS_INTERVAL = 60.0
+
+#: Sent in the worker's main process with `queue` and `counts`: how many `polls`, `polls_failed`,
+#: `received`, `deleted`, `released`, `quarantined`, `deleted_denied`, `released_denied` there were
+#: since the last time. A place to hook metrics in.
+queue_counted = Signal(name="queue_counted", providing_args={"queue", "counts"})
 
 
 class Heartbeat:
@@ -22,11 +31,13 @@ class Heartbeat:
     def __init__(self, intake: Intake, path: str) -> None:
         self._intake = intake
         self._path = Path(path)
+        self._told: dict[str, Counter[str]] = {}
 
     def start(self, hub: Hub) -> None:
         """Write now, and from the loop as long as it runs."""
         self.write()
         hub.call_repeatedly(INTERVAL, self.write)
+        hub.call_repeatedly(COUNTS_INTERVAL, self.tell_counts)
 
     def write(self) -> None:
         """Replace the file. A full disk makes the worker unhealthy, it does not stop it."""
@@ -42,3 +53,12 @@ class Heartbeat:
             temporary.replace(self._path)
         except OSError as error:
             log.error("health_file_not_written", extra={"error": error.strerror})
+
+    def tell_counts(self) -> None:
+        """Log and signal what happened since the last time."""
+        for queue, counts in self._intake.counts().items():
+            told = self._told.get(queue, Counter())
+            self._told[queue] = counts.copy()
+            since = dict(counts - told)
+            log.info("queue_counts", extra={"queue": queue, **since})
+            queue_counted.send(sender=self._intake, queue=queue, counts=since)

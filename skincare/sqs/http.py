@@ -47,6 +47,7 @@ class HttpClient:
         self._multi = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer_change)
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket_change)
+        self._closed = False
         self._timer: Any = None
         self._sockets: set[int] = set()
         self._idle: list[pycurl.Curl] = []
@@ -76,6 +77,9 @@ class HttpClient:
 
     def close(self) -> None:
         """Drop all exchanges and connections. Nothing that waits for an answer is called."""
+        if self._closed:
+            return
+        self._closed = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -83,6 +87,9 @@ class HttpClient:
             self._multi.remove_handle(curl)
             curl.close()
         self._exchanges.clear()
+        for curl in self._idle:
+            curl.close()
+        self._idle.clear()
         self._multi.close()
 
     # -- What libcurl asks of the loop ------------------------------------------------------------

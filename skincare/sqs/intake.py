@@ -6,6 +6,7 @@ Everything here runs in the thread of Celery's event loop.
 import itertools
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -49,6 +50,7 @@ class _Lane:
     deleter: Deleter
     releaser: Releaser
     deliver: Deliver
+    counts: Counter[str]
 
 
 class Intake:
@@ -70,6 +72,7 @@ class Intake:
         """Poll the queue, and hand what comes to `deliver`."""
         policy = self._wiring.policy
         url = self._wiring.queues[queue]
+        counts: Counter[str] = Counter()
         poller = Poller(
             self._hub,
             self._sqs,
@@ -77,6 +80,7 @@ class Intake:
             url=url,
             policy=policy,
             slots=self.slots,
+            counts=counts,
             receive=self._receive,
             release=self._return,
         )
@@ -86,6 +90,7 @@ class Intake:
             url=url,
             linger=policy.delete_linger,
             call_timeout=policy.call_timeout,
+            counts=counts,
         )
         releaser = Releaser(
             self._hub,
@@ -93,8 +98,9 @@ class Intake:
             url=url,
             linger=RELEASE_LINGER,
             call_timeout=policy.call_timeout,
+            counts=counts,
         )
-        self._lanes[queue] = _Lane(url, poller, deleter, releaser, deliver)
+        self._lanes[queue] = _Lane(url, poller, deleter, releaser, deliver, counts)
         poller.start()
 
     def resize(self, capacity: int) -> None:
@@ -102,10 +108,14 @@ class Intake:
         self.slots.capacity = capacity
         self._slots_changed()
 
-    def stop(self, queue: str) -> None:
-        """Poll the queue no more."""
-        if queue in self._lanes:
-            self._lanes[queue].poller.leave()
+    def freeze(self) -> None:
+        """Make no call any more, because the event loop is over. `close` settles what is left."""
+        self.leaving = True
+        for lane in self._lanes.values():
+            lane.poller.leave()
+            lane.deleter.freeze()
+            lane.releaser.freeze()
+        self._sqs.close()
 
     def leave(self) -> None:
         """Poll no queue any more, and start no task that has not started."""
@@ -226,6 +236,7 @@ class Intake:
 
     def _quarantine(self, delivery: Delivery, reason: str, delay: float = 0.0) -> None:
         log.error("message_quarantined", extra={**delivery.log_fields, "reason": reason})
+        self._lanes[delivery.queue].counts["quarantined"] += 1
         self._show_again(delivery, delay)
 
     def _release(self, delivery: Delivery, delay: float, reason: str) -> None:
@@ -242,11 +253,11 @@ class Intake:
     # -- The end -----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Drop all calls, and settle what is left with the blocking client, a few seconds long.
+        """Settle what is left with the blocking client, for a few seconds.
 
         After a proper shutdown nothing is left.
         """
-        self._sqs.close()
+        self.freeze()
         leftovers = {
             lane.url: Leftovers(
                 done=[s.delivery for s in lane.deleter.unfinished],
@@ -259,6 +270,10 @@ class Intake:
         self._lanes.clear()
         for url, left in leftovers.items():
             left.settle(url, self._wiring)
+
+    def counts(self) -> dict[str, Counter[str]]:
+        """Return what was counted of each queue since the start."""
+        return {queue: lane.counts for queue, lane in self._lanes.items()}
 
     def status(self) -> dict[str, Any]:
         """Return what the health file says of each queue."""

@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any
@@ -27,6 +28,7 @@ Receive = Callable[[list[Delivery]], None]
 
 class State(StrEnum):
     FULL = "full"  # no slot is free; a slot that becomes free ends it
+    GATHERING = "gathering"  # a slot became free; others that follow soon share its poll
     SCHEDULED = "scheduled"  # a poll starts when the timer fires: at once, or after a failure
     POLLING = "polling"
     LEAVING = "leaving"  # no more polls; one is still to be answered
@@ -48,6 +50,7 @@ class Poller:
         url: str,
         policy: SQSPolicy,
         slots: Slots,
+        counts: Counter[str],
         receive: Receive,
         release: Receive,
     ) -> None:
@@ -57,6 +60,7 @@ class Poller:
         self._url = url
         self._policy = policy
         self._slots = slots
+        self._counts = counts
         self._receive = receive
         self._release = release
         self._timer: Any = None
@@ -74,8 +78,11 @@ class Poller:
 
     def slot_freed(self) -> None:
         """Begin a poll soon, together with other slots that become free now."""
-        if self.state is State.FULL:
-            self._schedule(COALESCE if self._slots.held else 0.0)
+        if self.state is State.FULL and self._slots.held:
+            self._schedule(COALESCE)
+            self.state = State.GATHERING
+        elif self.state in (State.FULL, State.GATHERING) and not self._slots.held:
+            self._schedule(0.0)  # there are no others
 
     def leave(self) -> None:
         """Poll no more. What the poll in flight brings is released."""
@@ -103,6 +110,7 @@ class Poller:
             self.unanswered_since = None
             return
         self.state = State.POLLING
+        self._counts["polls"] += 1
         started = time.monotonic()
         self._sqs.call(
             "ReceiveMessage",
@@ -144,10 +152,13 @@ class Poller:
         read = [read_delivery(m, queue=self.queue, invisible_until=until) for m in messages]
         if None in read:
             log.error("message_without_handle", extra={"queue": self.queue})
-        return [delivery for delivery in read if delivery is not None]
+        deliveries = [delivery for delivery in read if delivery is not None]
+        self._counts["received"] += len(deliveries)
+        return deliveries
 
     def _failed(self, error: SQSError) -> None:
         self.failures += 1
+        self._counts["polls_failed"] += 1
         delay = full_jitter(self.failures - 1, POLL_BACKOFF)
         log.warning(
             "poll_failed",

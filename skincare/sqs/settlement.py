@@ -3,6 +3,7 @@
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -50,16 +51,27 @@ class Settler:
     """
 
     action: ClassVar[str]
+    #: The key under which it counts, and the log line for what it gives up.
+    counted: ClassVar[str]
     gave_up: ClassVar[str]
 
     def __init__(
-        self, hub: Hub, sqs: AsyncSQS, *, url: str, linger: float, call_timeout: float
+        self,
+        hub: Hub,
+        sqs: AsyncSQS,
+        *,
+        url: str,
+        linger: float,
+        call_timeout: float,
+        counts: Counter[str],
     ) -> None:
         self._hub = hub
         self._sqs = sqs
         self._url = url
         self._linger = linger
         self._call_timeout = call_timeout
+        self._counts = counts
+        self._frozen = False
         self._waiting: list[Settlement] = []
         self._timer: Any = None
         self._in_call: dict[int, list[Settlement]] = {}
@@ -81,6 +93,8 @@ class Settler:
     def add(self, settlement: Settlement) -> None:
         """Send it soon. Returns at once."""
         self._waiting.append(settlement)
+        if self._frozen:
+            return
         if len(self._waiting) >= MAX_ENTRIES:
             self.flush()
         elif self._timer is None:
@@ -94,6 +108,13 @@ class Settler:
         while self._waiting:
             part, self._waiting = self._waiting[:MAX_ENTRIES], self._waiting[MAX_ENTRIES:]
             self._send(part)
+
+    def freeze(self) -> None:
+        """Only collect from now on: the loop is over. What is unfinished is for another to end."""
+        self._frozen = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def entry(self, settlement: Settlement) -> dict[str, Any]:
         """Return what the call says of this message beside its id."""
@@ -114,7 +135,10 @@ class Settler:
     def _answered(self, number: int, result: Result) -> None:
         part = self._in_call.pop(number)
         errors = batch_errors(result, len(part))
-        if any(error.denied for error in errors.values()):
+        self._counts[self.counted] += len(part) - len(errors)
+        denied = sum(error.denied for error in errors.values())
+        self._counts[f"{self.counted}_denied"] += denied
+        if denied:
             self.denied = True
         elif len(errors) < len(part):
             self.denied = False
@@ -171,6 +195,7 @@ class Deleter(Settler):
     """Deletes processed messages."""
 
     action = "DeleteMessageBatch"
+    counted = "deleted"
     gave_up = "delete_given_up"
 
 
@@ -178,6 +203,7 @@ class Releaser(Settler):
     """Shows messages again that were not processed, at once or later."""
 
     action = "ChangeMessageVisibilityBatch"
+    counted = "released"
     gave_up = "release_given_up"
 
     def entry(self, settlement: Settlement) -> dict[str, Any]:

@@ -129,10 +129,9 @@ class Channel(SQS.Channel):
         self.intake.start(queue, self.connection._callbacks[queue])
 
     def basic_cancel(self, consumer_tag: str) -> None:
-        """Stop to poll the queue."""
-        queue = self._tag_to_queue.get(consumer_tag)
-        if self._intake is not None and queue is not None:
-            self._intake.stop(queue)
+        """Stop to consume. Celery cancels all consumers at once, when it has left its loop."""
+        if self._intake is not None:
+            self._intake.freeze()
         virtual.Channel.basic_cancel(self, consumer_tag)
 
     def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:

@@ -14,16 +14,26 @@ from skincare.sqs.shutdown import Shutdown
 
 
 class Upkeep(bootsteps.StartStopStep):
-    """Health file and signals, as long as the event loop runs."""
+    """Health file, counts and signals, as long as the event loop runs."""
 
     requires = (Tasks,)
+
+    def __init__(self, consumer: Any, **options: Any) -> None:
+        super().__init__(consumer, **options)
+        self._heartbeat: Heartbeat | None = None
 
     def register_with_event_loop(self, consumer: Any, hub: Hub) -> None:
         """Celery calls this right before the loop starts."""
         channel = consumer.task_consumer.channel
         policy = channel.wiring.policy
-        Heartbeat(channel.intake, policy.health_file).start(hub)
+        self._heartbeat = Heartbeat(channel.intake, policy.health_file)
+        self._heartbeat.start(hub)
         Shutdown(hub, channel.intake, consumer, policy).install()
+
+    def stop(self, consumer: Any) -> None:
+        """Celery calls this when the loop has ended."""
+        if self._heartbeat is not None:
+            self._heartbeat.tell_counts()
 
 
 class Consumer(CeleryConsumer):

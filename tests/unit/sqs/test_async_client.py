@@ -1,0 +1,53 @@
+"""Reading the HTTP answers of SQS, and of what sits between it and us."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skincare.sqs.async_client import GARBAGE, NO_ANSWER, SQSError, parse_reply
+from skincare.sqs.http import Reply
+
+DENIED = b'{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized"}'
+EXPIRED = b'{"__type":"com.amazonaws.sqs#ExpiredToken","message":"The security token is expired"}'
+
+
+def test_an_answer_is_a_document() -> None:
+    assert parse_reply(Reply(200, b'{"Messages": []}')) == {"Messages": []}
+    assert parse_reply(Reply(200, b"")) == {}, "as for a queue without messages"
+
+
+def test_an_error_has_its_status_and_code() -> None:
+    error = parse_reply(Reply(403, EXPIRED))
+
+    assert error == SQSError(403, "ExpiredToken", "The security token is expired")
+
+
+def test_refused_credentials_and_missing_permissions_are_told_apart() -> None:
+    expired, denied = parse_reply(Reply(403, EXPIRED)), parse_reply(Reply(403, DENIED))
+
+    assert isinstance(expired, SQSError)
+    assert isinstance(denied, SQSError)
+    assert (expired.credentials_refused, expired.denied) == (True, False)
+    assert (denied.credentials_refused, denied.denied) == (False, True)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"null", b"5", b"\xff", b"[" * 100_000])
+@pytest.mark.parametrize("status", [200, 302, 400, 503])
+def test_an_answer_of_another_server_is_an_error(status: int, body: bytes) -> None:
+    error = parse_reply(Reply(status, body))
+
+    assert isinstance(error, SQSError)
+    assert (error.status, error.code) == (status, GARBAGE)
+
+
+def test_no_answer_is_an_error_too() -> None:
+    error = parse_reply(Reply(0, error="Connection refused (curl 7)"))
+
+    assert error == SQSError(0, NO_ANSWER, "Connection refused (curl 7)")
+
+
+@given(status=st.integers(0, 599), body=st.binary())
+def test_any_answer_can_be_read(status: int, body: bytes) -> None:
+    result = parse_reply(Reply(status, body))
+
+    assert isinstance(result, SQSError) or status == 200

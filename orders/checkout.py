@@ -32,6 +32,7 @@ from orders.refusals import (
 )
 from skincare.events.outbox import publish
 from skincare.events.schema import ORDER_CONFIRMED, Event, new_event_id
+from skincare.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -100,6 +101,7 @@ def place_order(
         )
         request.response = asdict(placed)
         request.save(update_fields=["response"])
+        metrics.count("OrdersCreated", provider=order.payment_method)
     log.info("order_placed", order_id=placed.order_id, total_rupiah=placed.total_rupiah)
     return placed
 

@@ -16,6 +16,7 @@ from orders.problems import Problem, problem_response
 from orders.schemas import ProblemOut
 from payments.notifications import receive
 from payments.providers import Forged, GatewayNotification, Malformed, Provider, provider
+from skincare.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -102,6 +103,7 @@ def _read(request: HttpRequest, gateway: Provider) -> GatewayNotification | None
 
 def _refusal(name: str, status: int, kind: str, title: str, error: Exception) -> Problem:
     """Count the refusal with one log line, and return its problem. Nothing was stored."""
+    metrics.count("WebhooksRejected", provider=name)
     log.warning("webhook_refused", provider=name, refusal=kind, detail=str(error))
     return Problem(status=status, type=f"webhook-{kind}", title=title, detail=str(error))
 

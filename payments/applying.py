@@ -11,6 +11,7 @@ from payments.refunds import RefundPlan, plan_refunds
 from payments.status import PAID, REFUND, UNPAID, PaymentStatus
 from payments.transitions import Apply, Hold, Ignore, Repeat, next_status
 from skincare.events.outbox import publish
+from skincare.telemetry import metrics
 
 _Outcome = PaymentNotification.Outcome
 _MAX_REASON = 255
@@ -159,6 +160,8 @@ def _wrong_money(payment: Payment, notification: GatewayNotification) -> str:
 
 def _hold(payment: Payment, reason: str) -> Applied:
     reason = reason[:_MAX_REASON]
+    if not payment.held_reason:
+        metrics.count("PaymentsHeld", provider=payment.provider)
     payment.held_reason = reason
     payment.save()
     hold_order(order_id=payment.order_id, reason=f"payment {payment.pk}: {reason}")

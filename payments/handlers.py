@@ -19,6 +19,7 @@ from payments.status import OPEN, PAID, UNPAID, PaymentStatus
 from payments.transitions import Apply, next_status
 from skincare.events.handlers import Handler, TerminalError, register
 from skincare.events.schema import PAYMENT_FAILED, PAYMENT_PROCESSED, PAYMENT_REFUNDED, Event
+from skincare.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +51,7 @@ def pay_order(event: Event) -> None:
     if payment.paid_at is None:
         _take_word_for(PaymentStatus.SETTLED, payment, event)
     if payment.is_paid:
-        lifecycle.mark_paid(order_id=order.pk, event_id=event.event_id)
+        _mark_paid(order, payment, event_id=event.event_id)
     else:
         log.info("payment_reversed_before_processing", payment_status=payment.status)
 
@@ -93,7 +94,7 @@ def refund_order(event: Event) -> None:
         log.info("refund_of_surplus_payment", amount_rupiah=event.amount_rupiah)
         return
     # The settlement's event may come later, or be waiting for another try: it changes nothing then.
-    lifecycle.mark_paid(order_id=order.pk, event_id=processed_event_id(payment))
+    _mark_paid(order, payment, event_id=processed_event_id(payment))
     lifecycle.record_refund(order_id=order.pk, event_id=event.event_id, refunded_rupiah=refunded)
 
 
@@ -112,6 +113,15 @@ def refunded_of_order(order: Order) -> int:
     paid = [payment for payment in _payments(order) if payment.status in PAID]
     kept = sum(payment.amount_rupiah - payment.refunded_rupiah for payment in paid)
     return max(order.total_rupiah - kept, 0) if paid else 0
+
+
+def _mark_paid(order: Order, payment: Payment, *, event_id: str) -> None:
+    """Mark the order paid; count the payment if that is what paid it."""
+    if lifecycle.mark_paid(order_id=order.pk, event_id=event_id).status != order.status:
+        metrics.record(
+            {"PaymentProcessed": 1, "PaymentAmountRupiah": payment.amount_rupiah},
+            provider=payment.provider,
+        )
 
 
 def _take_word_for(status: PaymentStatus, payment: Payment, event: Event) -> None:

@@ -7,4 +7,6 @@ class EventsConfig(AppConfig):
     verbose_name = "Order events"
 
     def ready(self) -> None:
-        from skincare.events import checks  # noqa: F401  (registers the system checks)
+        from skincare.events import checks, gauges, relay  # noqa: F401  (checks registers itself)
+
+        relay.every(gauges.EVERY_SECONDS, "tell_backlog", gauges.tell_backlog)

@@ -13,6 +13,7 @@ from skincare.events.claim import Claim, Conflict, Duplicate, InProgress, LostCl
 from skincare.events.handlers import Handler, TerminalError, handler_for
 from skincare.events.schema import Event, InvalidEvent, parse_event
 from skincare.sqs.outcome import RetryLater, Terminal
+from skincare.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -40,6 +41,7 @@ def process(document: Mapping[str, Any], *, receive_count: int, worker: str) -> 
         event = parse_event(document)
     except InvalidEvent as error:
         log.error("event_invalid", field=error.field, rule=error.rule, receive_count=receive_count)
+        metrics.count("EventsFailed", event_type="unknown")
         raise Terminal(f"not an event: {error}") from None
     with structlog.contextvars.bound_contextvars(
         event_id=event.event_id,
@@ -56,9 +58,11 @@ def _process(event: Event, *, receive_count: int, worker: str) -> Outcome:
     match answer:
         case Duplicate():
             log.info("event_duplicate")
+            metrics.count("DuplicateEvents", event_type=_metric_type(event))
             return Outcome.DUPLICATE
         case Conflict():
             log.error("event_id_conflict")
+            metrics.count("EventsFailed", event_type=_metric_type(event))
             raise Terminal("another event with another payload has this event_id")
         case InProgress(seconds_left):
             log.info("event_in_progress", seconds_left=round(seconds_left, 1))
@@ -82,17 +86,20 @@ def _run(event: Event, held: Claim) -> Outcome:
         log.warning("event_claim_lost", fence=held.fence)
         raise RetryLater("the claim was taken over") from None
     except TerminalError as error:
-        _record_failure(held, error)
+        _record_failure(event, held, error)
         raise Terminal(f"{type(error).__name__}: {error}") from error
     except Exception as error:
-        _record_failure(held, error)
+        _record_failure(event, held, error)
         raise
+    # By two clocks, the producer's and ours.
+    latency = max((timezone.now() - event.created).total_seconds(), 0.0)
     log.info(
         "event_done",
         attempts=held.attempts,
         duration_ms=round((time.monotonic() - started) * 1000),
-        latency_ms=round((timezone.now() - event.created).total_seconds() * 1000),
+        latency_ms=round(latency * 1000),
     )
+    metrics.record({"EventLatencySeconds": round(latency, 3)}, event_type=_metric_type(event))
     return Outcome.DONE
 
 
@@ -106,12 +113,19 @@ def _run_handler(event: Event, handler: Handler, held: Claim) -> None:
     held.finish()
 
 
-def _record_failure(held: Claim, error: Exception) -> None:
+def _metric_type(event: Event) -> str:
+    """Return the event type as a dimension: what other producers invent must not be one each."""
+    return event.event_type if event.is_known else "unknown"
+
+
+def _record_failure(event: Event, held: Claim, error: Exception) -> None:
     """Write the error on the claim. Where even that fails, the lease runs out by itself."""
     log.warning("event_failed", attempts=held.attempts, error=type(error).__name__, exc_info=error)
     try:
         held.fail(f"{type(error).__name__}: {error}"[:_ERROR_MAX_LENGTH].replace("\x00", ""))
     except LostClaim:
         log.warning("event_claim_lost", fence=held.fence)
+        return
     except DatabaseError as unrecorded:
         log.warning("event_failure_not_recorded", error=type(unrecorded).__name__)
+    metrics.count("EventsFailed", event_type=_metric_type(event))

@@ -155,6 +155,10 @@ class Relay:
 
     def run(self) -> None:
         """Relay until `stop`. Nothing that fails ends it."""
+        with structlog.contextvars.bound_contextvars(service="relay"):
+            self._run()
+
+    def _run(self) -> None:
         try:
             while not self._stopped.is_set():
                 if self._failures:

@@ -40,6 +40,7 @@ def test_a_settlement_is_stored_applied_and_told() -> None:
     assert (notification.outcome, notification.payment) == ("applied", payment)
     [event] = published(order)
     assert event.payload == {
+        "request_id": response["X-Request-ID"],
         "event_id": event.event_id,
         "event_type": "payment.processed",
         "order_id": str(order.pk),

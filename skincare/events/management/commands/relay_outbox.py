@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from skincare.events.relay import Relay
+from skincare.telemetry.identity import identify
 
 
 class Command(BaseCommand):
@@ -17,6 +18,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        identify("relay")
         relay = Relay()
         if options["once"]:
             if not relay.run_pass():

@@ -10,6 +10,8 @@ from uuid import uuid4
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from orders.models import CheckoutRequest, Order, Product
 from orders.problems import CONTENT_TYPE
@@ -214,6 +216,31 @@ def test_a_body_that_is_no_cart_is_refused(client: Client, document: str) -> Non
 
     assert response.status_code in (400, 422)
     assert response["Content-Type"] == CONTENT_TYPE
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    field=st.sampled_from(["items", "sku", "quantity", "email", "payment_method", "language"]),
+    value=ANY_JSON,
+)
+def test_no_value_of_a_field_breaks_checkout(client: Client, field: str, value: object) -> None:
+    cart = body(("NO-SUCH", 1))
+    (cart["items"][0] if field in ("sku", "quantity") else cart)[field] = value
+
+    response = post(client, json.dumps(cart))
+
+    assert (response.status_code, response["Content-Type"]) == (422, CONTENT_TYPE)
 
 
 @pytest.mark.django_db(transaction=True)

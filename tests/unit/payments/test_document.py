@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments.providers.base import MAX_AMOUNT, Malformed
@@ -102,6 +102,7 @@ def test_what_is_no_amount_in_a_string(amount: str) -> None:
         amount_text({"gross_amount": amount}, "gross_amount")
 
 
+@settings(deadline=None)
 @given(st.decimals(min_value=0, max_value=MAX_AMOUNT, places=2))
 def test_every_amount_of_a_gateway_is_read_exactly(amount: Decimal) -> None:
     assert amount_text({"gross_amount": f"{amount:f}"}, "gross_amount") == amount

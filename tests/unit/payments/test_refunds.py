@@ -6,7 +6,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments.providers.base import GatewayRefund
@@ -99,6 +99,7 @@ def test_full_by_word_but_not_by_sum_is_held() -> None:
     )
 
 
+@settings(deadline=None)
 @given(
     amounts=st.lists(st.integers(min_value=1, max_value=4000), min_size=1, max_size=4),
     repeats=st.integers(min_value=1, max_value=2),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import permutations, product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments.status import OPEN, PAID, REFUND, UNPAID, PaymentStatus
@@ -108,6 +108,7 @@ def test_any_order_of_arrival_ends_in_the_same_state(history: tuple[S, ...]) -> 
     assert ends == {history[-1]}
 
 
+@settings(deadline=None)
 @given(history=st.sampled_from(ALL_HISTORIES), data=st.data())
 def test_repeats_in_any_order_end_in_the_same_state(
     history: tuple[S, ...], data: st.DataObject
@@ -118,6 +119,7 @@ def test_repeats_in_any_order_end_in_the_same_state(
     assert final_state(arrival) is history[-1]
 
 
+@settings(deadline=None)
 @given(arrival=st.lists(st.sampled_from(list(S)), max_size=12))
 def test_money_that_came_in_is_only_lost_by_a_cancel_or_a_denial(arrival: list[S]) -> None:
     current = S.PENDING

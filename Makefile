@@ -39,7 +39,7 @@ chaos: setup ## Kill, hang and break everything for minutes, then count what was
 	$(BIN)/pytest -m chaos -s tests/chaos $(ARGS)
 
 bench: setup ## Compare this worker with stock Celery and a plain loop, on one SQS server
-	$(BIN)/pytest -m bench -s tests/bench $(ARGS)
+	$(BIN)/python -m tests.bench $(ARGS)
 
 requirements: setup ## Resolve requirements/*.in anew into the pinned *.txt (UPGRADE=--upgrade for new releases)
 	$(COMPILE) $(UPGRADE) requirements/base.in -o requirements/base.txt

@@ -105,8 +105,7 @@ class Worker:
         left = self._wait_until_drained()
         events = len(documents)
         times = [time_ns / 1e9 for time_ns, _ in self._marks.done[early:]]
-        if len(times) < 2:
-            raise RuntimeError(f"{self._program.name} does nothing\n{self._program.log_tail()}")
+        self._require(times)
         return Throughput(
             events=events,
             per_second=pace(times),
@@ -132,6 +131,7 @@ class Worker:
         for time_ns, event_id in self._marks.done[before:]:
             done.setdefault(event_id, time_ns)
         waited = [(done[event_id] - sent[event_id]) / 1e6 for event_id in sent if event_id in done]
+        self._require(waited)
         cuts = statistics.quantiles(waited, n=100, method="inclusive")
         return Latency(len(documents), p50=cuts[49], p99=cuts[98], lost=lost)
 
@@ -150,6 +150,10 @@ class Worker:
 
     def wait_ready(self) -> None:
         self._program.wait_ready(lambda: self._calls("ReceiveMessage") > 0, seconds=START_SECONDS)
+
+    def _require(self, measured: Sequence[float]) -> None:
+        if len(measured) < 2:
+            raise RuntimeError(f"{self._program.name} does nothing\n{self._program.log_tail()}")
 
     def _calls(self, action: str) -> int:
         calls = self._server.calls(self._queue)

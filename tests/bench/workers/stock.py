@@ -49,7 +49,7 @@ def make_app(*, queue_url: str, endpoint_url: str, options: str) -> Celery:
     return app
 
 
-if work.QUEUE_URL:
+if work.QUEUE_URL:  # in the worker; who sends to it imports this module too
     app = make_app(
         queue_url=work.QUEUE_URL,
         endpoint_url=work.ENDPOINT_URL,

@@ -10,6 +10,7 @@ from typing import Any
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.httpsession import get_cert_path
+from botocore.session import Session
 from kombu.asynchronous import Hub
 
 from skincare.sqs.client import make_client
@@ -92,7 +93,7 @@ class AsyncSQS:
         self._http = HttpClient(
             hub,
             connect_timeout=wiring.policy.connect_timeout,
-            ca_bundle=get_cert_path(True),
+            ca_bundle=Session().get_config_variable("ca_bundle") or get_cert_path(True),
         )
 
     def call(

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from celery.utils.dispatch import Signal
 from kombu.asynchronous import Hub
 
 from skincare.sqs.intake import Intake
@@ -18,11 +17,6 @@ log = logging.getLogger(__name__)
 INTERVAL = 5.0
 #: Seconds between two lines of numbers.
 COUNTS_INTERVAL = 60.0
-
-#: Sent in the worker's main process with `queue` and `counts`: how many `polls`, `polls_failed`,
-#: `received`, `deleted`, `released`, `quarantined`, `deleted_denied`, `released_denied` there were
-#: since the last time. A place to hook metrics in.
-queue_counted = Signal(name="queue_counted", providing_args={"queue", "counts"})
 
 
 class Heartbeat:
@@ -55,10 +49,8 @@ class Heartbeat:
             log.error("health_file_not_written", extra={"error": error.strerror})
 
     def tell_counts(self) -> None:
-        """Log and signal what happened since the last time."""
+        """Log how many polls, messages and outcomes there were since the last time."""
         for queue, counts in self._intake.counts().items():
             told = self._told.get(queue, Counter())
             self._told[queue] = counts.copy()
-            since = dict(counts - told)
-            log.info("queue_counts", extra={"queue": queue, **since})
-            queue_counted.send(sender=self._intake, queue=queue, counts=since)
+            log.info("queue_counts", extra={"queue": queue, **(counts - told)})

@@ -12,6 +12,7 @@ import socket
 from contextlib import suppress
 from typing import Any
 
+from celery import signals
 from celery.exceptions import WorkerShutdown, WorkerTerminate
 from celery.platforms import EX_FAILURE, EX_OK
 from kombu.asynchronous import Hub
@@ -77,6 +78,7 @@ class Shutdown:
     def drain(self) -> None:
         """Stop when nothing is under way any more, and at the latest before the platform kills."""
         log.info("worker_draining", extra={"running": self._intake.running})
+        self._announce("SIGTERM", "Warm", EX_OK)
         self._intake.leave()
         self._hub.on_tick.add(self._stop_if_finished)
         self._hub.call_later(max(self._policy.stop_timeout - RESERVE, 0.0), self._lose_patience)
@@ -96,6 +98,7 @@ class Shutdown:
     def terminate(self) -> None:
         """Kill the running tasks and give their messages back, then stop."""
         log.warning("worker_terminating", extra={"running": self._intake.running})
+        self._announce("SIGQUIT", "Cold", EX_FAILURE)
         self._terminating = True
         self._hub.on_tick.discard(self._stop_if_finished)
         self._consumer.pool.close()  # so that it replaces no process
@@ -105,6 +108,12 @@ class Shutdown:
         self._intake.give_back()
         self._hub.on_tick.add(self._end_if_finished)
         self._hub.call_later(TERMINATE_GRACE, self._end_at_once)
+
+    def _announce(self, sig: str, how: str, exitcode: int) -> None:
+        # As Celery's own handlers do.
+        signals.worker_shutting_down.send(
+            sender=self._consumer.hostname, sig=sig, how=how, exitcode=exitcode
+        )
 
     def _end_if_finished(self) -> None:
         if self._intake.finished:

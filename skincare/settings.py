@@ -261,3 +261,7 @@ configure_logging(
         str(vars().get("EMAIL_HOST_PASSWORD", "")),
     ],
 )
+if SENTRY_DSN:
+    from skincare.telemetry.errors import start_sentry
+
+    start_sentry(dsn=SENTRY_DSN, environment=APP_ENV, release=RELEASE)

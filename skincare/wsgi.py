@@ -4,7 +4,8 @@ import os
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "skincare.settings")
 
-from django.core.management import call_command
+from django.core.checks import run_checks
+from django.core.management.base import SystemCheckError
 from django.core.signals import request_started
 from django.core.wsgi import get_wsgi_application
 
@@ -16,7 +17,9 @@ application = get_wsgi_application()
 from skincare.events import relay  # noqa: E402 its models need the apps loaded
 
 # manage.py and the worker check the system by themselves; gunicorn would serve with wrong settings.
-call_command("check", fail_level="ERROR")
+wrong = [found for found in run_checks() if found.is_serious() and not found.is_silenced()]
+if wrong:
+    raise SystemCheckError("\n".join(map(str, wrong)))
 
 
 def start_relay(**_: object) -> None:

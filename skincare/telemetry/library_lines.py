@@ -56,7 +56,7 @@ def line_of(record: logging.LogRecord, args: Any) -> dict[str, Any]:
     if template.startswith("Invalid request from "):
         # gunicorn quotes the client's address and the line that it could not read.
         return {"event": "request_unreadable"}
-    library = record.name.partition(".")[0].lstrip("_") or "root"
+    library = "python" if record.name == "py.warnings" else record.name.partition(".")[0]
     line = {"event": f"{library}_message", "message": _sentence(template, args)}
     for start, event, names in _SENTENCES:
         if template.startswith(start) and isinstance(args, tuple):

@@ -8,7 +8,7 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -26,7 +26,19 @@ from skincare.telemetry.redaction import keep_secret, redact_fields
 log = structlog.get_logger(__name__)
 
 _OURS: Final = ("skincare", "orders", "payments")
+#: Their errors are reported where they are raised; see `report_errors_to`.
+_REPORTED_ELSEWHERE: Final = ("celery.app.trace", "django.request", "sentry_sdk.errors")
 _PLAIN_TYPES: Final = (UUID, Decimal, date, Path)
+
+
+ErrorReporter = Callable[[Mapping[str, Any], Any], None]
+_report_error: ErrorReporter | None = None
+
+
+def report_errors_to(reporter: ErrorReporter) -> None:
+    """Call `reporter` with each line of level error or critical, and its exception or None."""
+    global _report_error
+    _report_error = reporter
 
 
 def configure_logging(
@@ -45,13 +57,14 @@ def configure_logging(
     """
     IDENTITY.environment, IDENTITY.release = environment, release
     keep_secret(secrets)
-    handler = _StdoutHandler(sys.stdout)
+    handler = StdoutHandler(sys.stdout)
     handler.setFormatter(_formatter(readable=console and sys.stdout.isatty()))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(max(logging.getLevelNamesMapping()[level], logging.INFO))
     for name in _OURS:
         logging.getLogger(name).setLevel(level)
+    logging.getLogger("botocore").setLevel(logging.WARNING)  # at INFO: where credentials are found
     logging.captureWarnings(True)
     structlog.configure(
         processors=[
@@ -75,7 +88,12 @@ def _formatter(*, readable: bool) -> logging.Formatter:
     )
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[_name_event, structlog.contextvars.merge_contextvars],
-        processors=[structlog.processors.TimeStamper(fmt="iso", utc=True), _arrange, *shape],
+        processors=[
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _arrange,
+            _report,
+            *shape,
+        ],
         use_get_message=False,  # a library's message is put together by `library_lines`
         pass_foreign_args=True,
     )
@@ -109,6 +127,17 @@ def _arrange(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
     return arranged
 
 
+def _report(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
+    if (
+        _report_error is not None
+        and line["level"] in ("error", "critical")
+        and line["logger"] not in _REPORTED_ELSEWHERE
+    ):
+        error = line.get("exc_info")
+        _report_error(line, sys.exc_info() if error is True else error or None)
+    return line
+
+
 def _redact(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
     if "_aws" in line:  # numbers under names that we chose
         return line
@@ -134,7 +163,7 @@ def _type(value: object) -> str:
     return type(value).__name__
 
 
-class _StdoutHandler(logging.StreamHandler[Any]):
+class StdoutHandler(logging.StreamHandler[Any]):
     """Writes each line at once, so that the lines of several processes do not mix."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 logging's name

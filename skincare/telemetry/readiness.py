@@ -7,26 +7,24 @@ from typing import Final
 
 from django.db import connection
 
-#: Seconds after which a check that hangs is left behind, and another one may be tried.
-_ABANDON_AFTER: Final = 10.0
-
 
 class BoundedCheck:
     """Runs `check` in a thread of its own and waits for it no longer than told.
 
     Callers at the same time share one run, so a check that hangs costs one thread, not one for each
-    of the load balancer's calls.
+    of the load balancer's calls. After `abandon_after` seconds it is left behind, and another begun.
     """
 
-    def __init__(self, check: Callable[[], object]) -> None:
+    def __init__(self, check: Callable[[], object], *, abandon_after: float = 10.0) -> None:
         self._check = check
+        self._abandon_after = abandon_after
         self._lock = threading.Lock()
         self._run: _Run | None = None
 
     def passes(self, *, within: float) -> bool:
         """Return whether the check ended without an error within so many seconds."""
         with self._lock:
-            if self._run is None or self._run.is_over:
+            if self._run is None or self._run.is_over(self._abandon_after):
                 self._run = _Run(self._check)
             run = self._run
         return run.ended.wait(timeout=within) and run.error is None
@@ -40,9 +38,8 @@ class _Run:
         self.error: Exception | None = None
         threading.Thread(target=self._work, name="readiness", daemon=True).start()
 
-    @property
-    def is_over(self) -> bool:
-        return self.ended.is_set() or time.monotonic() - self._started > _ABANDON_AFTER
+    def is_over(self, abandon_after: float) -> bool:
+        return self.ended.is_set() or time.monotonic() - self._started > abandon_after
 
     def _work(self) -> None:
         try:

@@ -85,9 +85,9 @@ configure(
 state.revoked.update(OPTIONS["revoked"])
 
 
-def note(task: Task, line: str, step: str) -> None:
+def note(task: Task, line: object, step: str) -> None:
     entry = {
-        "line": line,
+        "line": line if isinstance(line, str) else repr(line),
         "step": step,
         "task_id": task.request.id,
         "pid": os.getpid(),

@@ -48,7 +48,7 @@ def queue(make_queue: Callable[..., Queue]) -> Queue:
 
 
 @pytest.fixture(scope="module")
-def steady(
+def station(
     fault_proxy: FaultProxy,
     make_queue: Callable[..., Queue],
     tmp_path_factory: pytest.TempPathFactory,
@@ -59,6 +59,14 @@ def steady(
     with Worker(folder, endpoint_url=fault_proxy.url, queues={queue.name: queue.url}) as worker:
         yield Station(worker.wait_ready(), queue)
         assert worker.running
+
+
+@pytest.fixture
+def steady(proxy: FaultProxy, station: Station) -> Station:
+    """The module's worker, done with all that earlier tests gave it, and its calls forgotten."""
+    station.queue.wait_empty(seconds=30)
+    proxy.forget()
+    return station
 
 
 @pytest.fixture

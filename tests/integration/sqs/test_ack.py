@@ -102,24 +102,6 @@ def test_a_delete_that_hangs_is_in_nobodys_way(proxy: FaultProxy, steady: Statio
     assert [worker.receive_counts(line) for line in lines] == [[1]] * 20
 
 
-def test_a_delete_is_given_up_when_the_visibility_is_over(
-    proxy: FaultProxy, make_queue: Callable[..., Queue], start_worker: Start
-) -> None:
-    short = {"visibility_timeout": 12, "soft_time_limit": 0.5, "hard_time_limit": 1}
-    queue = make_queue(**short)
-    trouble = proxy.inject(FailedEntries(), action=DELETE)
-    worker = start_worker(queue, **short)
-    message_id = queue.call("record", "undeletable")
-
-    wait_until(lambda: worker.logged("delete_given_up"), seconds=25, what="giving up")
-    trouble.clear()
-    wait_until(lambda: len(worker.lines()) == 2, seconds=15, what="the second delivery")
-    queue.wait_empty()
-
-    assert [line["sqs_message_id"] for line in worker.logged("delete_given_up")] == [message_id]
-    assert [entry["receive_count"] for entry in worker.diary()] == [1, 2]
-
-
 @pytest.mark.parametrize("fault", [Denied(), FailedEntries("AccessDenied", sender_fault=True)])
 def test_denied_deletes_are_loud_and_the_worker_works_on(
     proxy: FaultProxy, steady: Station, fault: Fault

@@ -155,11 +155,14 @@ def main() -> int:
             bench.quiet()
     results = bench.results
     tables = results.tables(chosen)
-    print("\n\n".join([results.about(), *(table.plain() for table in tables)]))
+    notes = "\n".join(f"- {note}" for note in results.notes())
+    print("\n\n".join([results.about(), *(table.plain() for table in tables), notes]))
     for remark in results.remarks():
         print(remark)
     REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text("\n\n".join([results.about(), *(t.markdown() for t in tables)]) + "\n")
+    REPORT.write_text(
+        "\n\n".join([results.about(), *(table.markdown() for table in tables), notes]) + "\n"
+    )
     print(f"\nwritten to {REPORT.relative_to(ROOT)}")
     faults = results.faults()
     for fault in faults:

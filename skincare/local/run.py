@@ -18,7 +18,8 @@ ADMIN = "demo"
 def main() -> int:
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    signal.signal(signal.SIGTERM, interrupt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, interrupt)
     print("Starting PostgreSQL, SQS, the API and a worker …", flush=True)
     try:
         with Stack(FOLDER, web_port=free_port(preferred=PORT)) as stack:

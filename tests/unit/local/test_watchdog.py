@@ -29,7 +29,7 @@ print(program.pid, program.watchdog_pid, flush=True)
 
 
 def is_gone(pid: int) -> bool:
-    """Whether nothing of the process runs; an orphan may stay a zombie where PID 1 does not reap."""
+    """Whether nothing of it runs; an orphan stays a zombie where PID 1 does not reap."""
     try:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -122,7 +122,11 @@ def test_restart_starts_the_same_command_under_another_pid() -> None:
         before = program.pid
         program.restart(signal.SIGKILL)
         assert is_gone(before)
-        assert psutil.Process(program.pid).cmdline() == SLEEPER
+        wait_until(
+            lambda: psutil.Process(program.pid).cmdline() == SLEEPER,
+            seconds=5,
+            what="the same command",
+        )
 
 
 def test_a_program_that_ends_before_it_is_ready_is_reported_with_its_log() -> None:

@@ -4,12 +4,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url --no-annotate
+TOOLS := $(filter-out base production dev,$(basename $(notdir $(wildcard requirements/*.in))))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run test lint format chaos bench requirements clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Install all that the other targets need into .venv (they call it)
 	@$(MAKE) -s .venv/.ready .venv/sqs-server/.ready
@@ -42,10 +43,9 @@ bench: setup ## Compare this worker with stock Celery and a plain loop, on one S
 	$(BIN)/python -m tests.bench $(ARGS)
 
 requirements: setup ## Resolve requirements/*.in anew into the pinned *.txt (UPGRADE=--upgrade for new releases)
-	$(COMPILE) $(UPGRADE) requirements/base.in -o requirements/base.txt
-	$(COMPILE) $(UPGRADE) requirements/production.in -o requirements/production.txt
-	$(COMPILE) $(UPGRADE) requirements/dev.in -o requirements/dev.txt
-	$(COMPILE) $(UPGRADE) requirements/sqs-server.in -o requirements/sqs-server.txt
+	for name in base production dev $(TOOLS); do \
+		$(COMPILE) $(UPGRADE) requirements/$$name.in -o requirements/$$name.txt || exit; \
+	done
 
 clean: ## Remove all that the targets made
 	rm -rf .venv var staticfiles .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
@@ -58,9 +58,10 @@ clean: ## Remove all that the targets made
 	@requirements/install .venv requirements/dev.txt
 	@touch $@
 
-.venv/sqs-server/.ready: requirements/sqs-server.txt | .venv/.ready
-	@$(BIN)/python -m venv .venv/sqs-server
-	@requirements/install .venv/sqs-server requirements/sqs-server.txt
+# Tools that pin what the project pins otherwise live in environments of their own, inside .venv.
+.venv/%/.ready: requirements/%.txt | .venv/.ready
+	@$(BIN)/python -m venv $(@D)
+	@requirements/install $(@D) $<
 	@touch $@
 
 .venv/bin/pip:

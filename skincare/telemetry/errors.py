@@ -66,7 +66,6 @@ def start_sentry(
             ExcepthookIntegration(),
         ],
         in_app_include=["skincare", "orders", "payments"],
-        send_default_pii=False,
         include_local_variables=False,
         max_request_body_size="never",
         max_breadcrumbs=0,

@@ -83,9 +83,11 @@ def _sentence(template: str, args: Any) -> str:
     if not args:
         return _QUERY.sub("", template)
     try:
-        if isinstance(args, dict):
+        if isinstance(args, dict) and "%(" in template:
             return template % {name: _shown(value) for name, value in args.items()}
-        return template % tuple(_shown(value) for value in args)
+        # logging unpacks a sole argument that is a dict.
+        values = (args,) if isinstance(args, dict) else args
+        return template % tuple(_shown(value) for value in values)
     except (TypeError, ValueError, KeyError):
         return template
 

@@ -12,7 +12,7 @@ class BoundedCheck:
     """Runs `check` in a thread of its own and waits for it no longer than told.
 
     Callers at the same time share one run, so a check that hangs costs one thread, not one for each
-    of the load balancer's calls. After `abandon_after` seconds it is left behind, and another begun.
+    of the load balancer's calls. After `abandon_after` seconds it is left behind and another begun.
     """
 
     def __init__(self, check: Callable[[], object], *, abandon_after: float = 10.0) -> None:

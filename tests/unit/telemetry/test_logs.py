@@ -62,7 +62,7 @@ def test_a_traceback_has_neither_the_values_of_variables_nor_private_words() -> 
 
     [line] = lines.all()
     assert line["exception"].startswith("Traceback (most recent call last):")
-    assert line["exception"].endswith("ValueError: refused by [redacted], 15")
+    assert line["exception"].endswith("ValueError: refused by [redacted], 14")
     assert "not-to-be-told" not in lines.text
 
 

@@ -1,0 +1,205 @@
+"""What Sentry gets: ids, one fingerprint for one fault, and nothing about persons."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import sentry_sdk
+import structlog
+from celery import Celery, Task, signals
+from celery.app import trace
+from django.core.handlers.base import BaseHandler
+from django.core.signals import got_request_exception
+from django.test import RequestFactory
+from sentry_sdk.envelope import Envelope
+from sentry_sdk.transport import Transport
+
+from skincare.sqs.outcome import RetryLater, Terminal
+from skincare.telemetry import errors, logs
+from skincare.telemetry.task_context import follow_tasks
+
+# Put together here, so that they are not in the source lines that a report quotes.
+SECRET = "-".join(["not", "to", "be", "told"])
+GUEST = "-".join(["guest", "of", "the", "shop"])
+EVENT = {
+    "event_id": "8e4f148d-8a00-5061-a156-54eba481e8a4",
+    "event_type": "payment.processed",
+    "order_id": "638739ef-51c4-43b8-9633-b193a9daa559",
+    "payment_id": "p-1",
+    "request_id": "r-1",
+    "user_id": GUEST,
+}
+
+
+class Recorder(Transport):
+    """Keeps what would be sent."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reports: list[dict[str, Any]] = []
+
+    def capture_envelope(self, envelope: Envelope) -> None:
+        for item in envelope.items:
+            report = item.get_event()
+            assert report is not None, "nothing but errors is sent"
+            self.reports.append(json.loads(json.dumps(report)))
+
+
+@pytest.fixture
+def reports() -> Iterator[list[dict[str, Any]]]:
+    recorder = Recorder()
+    errors.start_sentry(
+        dsn="http://key@127.0.0.1:9/1",
+        environment="test",
+        release="1.2.3",
+        transport=recorder,
+    )
+    yield recorder.reports
+    sentry_sdk.init(dsn="", default_integrations=False, auto_enabling_integrations=False)
+    logs._report_error = None
+    signals.task_failure.disconnect(dispatch_uid="skincare.telemetry.errors")
+
+
+@pytest.fixture
+def run_task() -> Iterator[Callable[..., None]]:
+    """Runs a function as the task of an event, traced by Celery as a worker does."""
+    follow_tasks()
+
+    def run(function: Callable[[], None], *, event: dict[str, Any] = EVENT) -> None:
+        app = Celery("reports", set_as_current=False)
+
+        @app.task(name="payments.payment_processed", bind=True, throws=(RetryLater, Terminal))
+        def task(self: Task, document: dict[str, Any]) -> None:
+            function()
+
+        tracer = trace.build_tracer("payments.payment_processed", task, app=app)
+        request = {"receive_count": 2, "delivery_info": {"routing_key": "events"}}
+        tracer(event["event_id"], (event,), {}, request)
+
+    yield run
+    signals.task_prerun.disconnect(dispatch_uid="skincare.telemetry.bind")
+    signals.task_postrun.disconnect(dispatch_uid="skincare.telemetry.unbind")
+    structlog.contextvars.clear_contextvars()
+
+
+def fail(text: str = "for ayu@mail.example") -> None:
+    secret = SECRET
+    raise ZeroDivisionError(f"{text} {len(secret)}")
+
+
+def test_a_tasks_error_has_the_ids_as_tags_and_no_person(
+    reports: list[dict[str, Any]], run_task: Callable[..., None]
+) -> None:
+    run_task(fail)
+
+    [report] = reports
+    assert (report["environment"], report["release"]) == ("test", "1.2.3")
+    assert report["tags"] == {
+        "service": "manage",
+        "task": "payments.payment_processed",
+        "queue": "events",
+        "receive_count": "2",
+        **{name: EVENT[name] for name in EVENT if name != "user_id"},
+    }
+    [error] = report["exception"]["values"]
+    assert (error["type"], error["value"]) == ("ZeroDivisionError", "for [redacted] 14")
+    assert all("vars" not in frame for frame in error["stacktrace"]["frames"])
+    text = json.dumps(report)
+    assert [word for word in (GUEST, SECRET) if word in text] == []
+    assert set(report) & {"request", "user", "extra", "breadcrumbs", "contexts", "modules"} == set()
+
+
+def test_a_redelivered_failure_is_one_issue_and_so_is_the_same_fault_of_other_events(
+    reports: list[dict[str, Any]], run_task: Callable[..., None]
+) -> None:
+    for receive in range(5):
+        run_task(lambda receive=receive: fail(f"try {receive}"))
+    run_task(fail, event={**EVENT, "event_id": "another"})
+
+    assert len(reports) == 6
+    assert len({tuple(report["fingerprint"]) for report in reports}) == 1
+
+
+def test_other_faults_are_other_issues(
+    reports: list[dict[str, Any]], run_task: Callable[..., None]
+) -> None:
+    def elsewhere() -> None:
+        raise ZeroDivisionError
+
+    def otherwise() -> None:
+        raise LookupError
+
+    run_task(fail)
+    run_task(elsewhere)
+    run_task(otherwise)
+    run_task(fail, event={**EVENT, "event_type": "payment.refunded"})
+
+    assert len({tuple(report["fingerprint"]) for report in reports}) == 4
+
+
+def test_what_will_be_tried_again_is_not_reported_and_what_goes_to_the_dlq_is_with_its_cause(
+    reports: list[dict[str, Any]], run_task: Callable[..., None]
+) -> None:
+    def busy() -> None:
+        raise RetryLater("another worker holds the event")
+
+    def terminal() -> None:
+        try:
+            fail()
+        except ZeroDivisionError as error:
+            raise Terminal("never") from error
+
+    run_task(busy)
+    assert reports == []
+    run_task(terminal)
+    assert [r["exception"]["values"][-1]["type"] for r in reports] == ["ZeroDivisionError"]
+    assert reports[0]["tags"]["event_id"] == EVENT["event_id"]
+
+
+def test_an_error_line_is_reported_with_its_own_ids(reports: list[dict[str, Any]]) -> None:
+    transport = logging.getLogger("skincare.sqs.intake")
+    for receive_count in (1, 2):
+        transport.error(
+            "message_quarantined", extra={"queue": "events", "receive_count": receive_count}
+        )
+    transport.warning("poll_failed")
+
+    assert [report["message"] for report in reports] == ["message_quarantined"] * 2
+    assert reports[1]["tags"] == {"service": "manage", "queue": "events", "receive_count": "2"}
+    assert {tuple(report["fingerprint"]) for report in reports} == {
+        ("skincare.sqs.intake", "message_quarantined")
+    }
+
+
+def test_a_line_with_an_error_is_reported_as_that_error(reports: list[dict[str, Any]]) -> None:
+    log = structlog.get_logger("payments.api")
+    try:
+        fail()
+    except ZeroDivisionError as error:
+        log.error("notification_not_stored", provider="xendit", exc_info=error)
+        log.exception("notification_not_stored", provider="xendit")
+
+    assert [r["exception"]["values"][-1]["type"] for r in reports] == ["ZeroDivisionError"]
+
+
+def test_a_requests_error_has_its_id_and_neither_body_nor_headers(
+    reports: list[dict[str, Any]],
+) -> None:
+    request = RequestFactory().post(
+        f"/v1/webhooks/xendit?q={GUEST}",
+        data=json.dumps(EVENT),
+        content_type="application/json",
+        headers={"X-Callback-Token": SECRET, "Cookie": f"sessionid={SECRET}"},
+    )
+    with structlog.contextvars.bound_contextvars(request_id="r-2"):
+        try:
+            fail()
+        except ZeroDivisionError:
+            got_request_exception.send(sender=BaseHandler, request=request)
+
+    [report] = reports
+    assert report["tags"]["request_id"] == "r-2"
+    text = json.dumps(report)
+    assert [w for w in (GUEST, SECRET, "127.0.0.1") if w in text] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import signal
@@ -14,7 +15,7 @@ from typing import Any, Self
 import psutil
 import psycopg
 
-from tests.chaos.shop import PROCESSES, WORKERS, Shop
+from tests.chaos.shop import Shop
 from tests.faults.faults import (
     CutAnswer,
     FailedEntries,
@@ -47,7 +48,24 @@ POLL, DELETE, RELEASE, SEND = (
     "ChangeMessageVisibilityBatch",
     "SendMessageBatch",
 )
-ACTIONS = [POLL, DELETE, RELEASE, SEND]
+NETWORK_TROUBLES: list[tuple[str, Fault] | None] = [
+    None,  # connections are refused
+    *((action, fault) for action in (POLL, DELETE, RELEASE, SEND) for fault in FAULTS),
+    *((action, FailedEntries()) for action in (DELETE, RELEASE, SEND)),
+]
+PROCESS_TROUBLES = [
+    "pool process killed",
+    "worker killed",
+    "web process killed",
+    "pool process killed",
+    "worker restarted",
+]
+DATABASE_TROUBLES = [
+    "backends terminated",
+    "PostgreSQL restarted",
+    "backends terminated",
+    "PostgreSQL crashed",
+]
 PAYMENT_TASK = "payments.payment_processed"
 FAILING_SHARE = 0.5
 """Of the calls of one action, while a fault is on."""
@@ -66,11 +84,16 @@ class Havoc:
         self.poison_ids: dict[str, str] = {}
         self._shapes = _poison(poison_messages, random.Random(seed))  # noqa: S311
         self._duplicates = duplicates
+        # Each kind comes up once before any comes up again.
+        network = random.Random(seed).sample(NETWORK_TROUBLES, len(NETWORK_TROUBLES))  # noqa: S311
+        self._network_troubles = itertools.cycle(network)
+        self._process_troubles = itertools.cycle(PROCESS_TROUBLES)
+        self._database_troubles = itertools.cycle(DATABASE_TROUBLES)
 
     def __enter__(self) -> Self:
         self._start("processes", self._break_processes, every=(0.5, 2.0))
         self._start("network", self._break_network, every=(0.3, 1.5))
-        self._start("database", self._break_database, every=(5.0, 12.0))
+        self._start("database", self._break_database, every=(4.0, 8.0))
         self._start("duplicates", self._duplicate, every=(0.05, 0.3))
         self._start("poison", self._poison, every=(0.1, 0.6))
         return self
@@ -85,18 +108,6 @@ class Havoc:
             self._poison(last)
         while self.struck["duplicate injected"] < self._duplicates:
             self._duplicate(last)
-
-    @property
-    def windows(self) -> int:
-        """How many processes were cut off at most in the moment between the acceptance of an email
-        and the commit that remembers it: each may repeat one email."""
-        return (
-            self.struck["pool process killed"]
-            + PROCESSES * self.struck["worker killed"]
-            + WORKERS * PROCESSES * self.struck["PostgreSQL restarted"]
-            + WORKERS * PROCESSES * self.struck["PostgreSQL crashed"]
-            + WORKERS * PROCESSES * self.struck["backends terminated"]
-        )
 
     def _start(
         self, name: str, strike: Callable[[random.Random], None], every: tuple[float, float]
@@ -118,41 +129,38 @@ class Havoc:
     def _break_processes(self, chance: random.Random) -> None:
         if not self._shop.workers_ready():
             return  # to kill one that has not begun proves nothing
+        kind = next(self._process_troubles)
         worker = chance.choice(self._shop.workers)
-        kind = chance.choice(["worker killed", "worker restarted"] + ["pool process killed"] * 3)
         if kind == "worker killed":
             worker.restart(signal.SIGKILL)
         elif kind == "worker restarted":
             worker.restart(signal.SIGTERM)
         else:
-            children = self._shop.children(worker)
-            with suppress(psutil.NoSuchProcess):
-                chance.choice(children).send_signal(signal.SIGKILL)
+            parent = self._shop.web if kind == "web process killed" else worker
+            with suppress(psutil.NoSuchProcess, IndexError):
+                chance.choice(self._shop.children(parent)).send_signal(signal.SIGKILL)
         self.struck[kind] += 1
 
     def _break_network(self, chance: random.Random) -> None:
         proxy = self._shop.proxy
-        if chance.random() < 0.1:
+        trouble = next(self._network_troubles)
+        if trouble is None:
             proxy.refuse()
             self._over.wait(chance.uniform(0.2, 1.0))
             proxy.listen()
             self.struck["SQS refused connections"] += 1
             return
-        action = chance.choice(ACTIONS)
-        faults = [*FAULTS, FailedEntries()] if action != POLL else FAULTS
-        fault = chance.choice(faults)
+        action, fault = trouble
         with proxy.inject(fault, action=action, probability=FAILING_SHARE) as injection:
             self._over.wait(chance.uniform(0.5, 2.0))
-        self.struck[f"SQS {type(fault).__name__}"] += injection.hits
+        self.struck[f"SQS calls: {type(fault).__name__}"] += injection.hits
 
     def _break_database(self, chance: random.Random) -> None:
-        kind = chance.choice(["backends terminated"] * 3 + ["PostgreSQL restarted"])
+        kind = next(self._database_troubles)
         if kind == "backends terminated":
             self._shop.postgres.terminate_backends()
         else:
-            crash = chance.random() < 0.5
-            self._shop.postgres.restart(crash=crash)
-            kind = "PostgreSQL crashed" if crash else kind
+            self._shop.postgres.restart(crash=kind == "PostgreSQL crashed")
         self.struck[kind] += 1
 
     def _duplicate(self, chance: random.Random) -> None:

@@ -10,6 +10,7 @@ from email.message import Message
 from pathlib import Path
 from typing import Any, LiteralString
 
+from skincare.events.schema import new_event_id
 from tests.chaos.buyers import Bought
 from tests.chaos.shop import STOCK, Shop
 
@@ -31,6 +32,8 @@ class Verdict:
     emails: int = 0
     emails_missing: list[str] = field(default_factory=list)
     emails_repeated: int = 0
+    emails_unexplained: list[str] = field(default_factory=list)
+    claims_taken_again: int = 0
     dead: dict[str, str] = field(default_factory=dict)
     receive_counts: dict[int, int] = field(default_factory=dict)
     seconds_to_done: tuple[float, float] = (0.0, 0.0)
@@ -54,6 +57,12 @@ def judge(shop: Shop, bought: list[Bought]) -> Verdict:
     emails = Counter((email["To"], email["Message-ID"]) for email in _emails(shop.mail))
     verdict.emails = emails.total()
     verdict.emails_repeated = emails.total() - len(emails)
+    verdict.emails_unexplained = _unexplained(
+        shop, Counter(_event_email(i) for _, i in emails.elements())
+    )
+    verdict.claims_taken_again = _number(
+        shop, "SELECT coalesce(sum(attempts - 1), 0) FROM events_processedevent"
+    )
     received = Counter(address for address, _ in emails)
     verdict.emails_missing = [
         f"{order.email} got {received[order.email]} emails, not {EMAILS_OF_AN_ORDER}"
@@ -130,6 +139,23 @@ def _twice(shop: Shop, bought: list[Bought]) -> list[str]:
         if (stock, reserved) != (STOCK - sold[sku], 0)
     ]
     return twice
+
+
+def _event_email(message_id: str) -> str:
+    """`<5f….receipt@shop>` → `5f…`, which stands for the event."""
+    return message_id.strip("<").partition(".")[0]
+
+
+def _unexplained(shop: Shop, sent: Counter[str]) -> list[str]:
+    """Emails that no death explains: an event's email can only be sent once for each claim, and
+    there is another claim only where the worker before was cut off ahead of "done"."""
+    return [
+        f"{times} emails for event {event_id}, which was claimed {attempts} times"
+        for event_id, attempts in _rows(
+            shop, "SELECT event_id, attempts FROM events_processedevent"
+        )
+        if (times := sent[new_event_id("email", event_id)]) > attempts
+    ]
 
 
 def _emails(folder: Path) -> Iterable[Message]:

@@ -24,7 +24,7 @@ _TASK_EVENTS: Final = (
 #: The other ends of a task, by Celery's `description` of them.
 _TASK_ENDS: Final = {
     "raised unexpected": "task_failed",
-    "raised expected": "task_kept_for_later",
+    "raised expected": "task_message_kept",
     "INTERNAL ERROR": "task_failed_in_celery",
     "ignored": "task_ignored",
     "rejected": "task_rejected",

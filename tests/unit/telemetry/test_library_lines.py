@@ -49,7 +49,7 @@ def test_a_task_that_succeeded() -> None:
     ("policy", "event"),
     [
         (trace.log_policy_unexpected, "task_failed"),
-        (trace.log_policy_expected, "task_kept_for_later"),
+        (trace.log_policy_expected, "task_message_kept"),
         (trace.log_policy_internal, "task_failed_in_celery"),
         (trace.log_policy_ignore, "task_ignored"),
         (trace.log_policy_reject, "task_rejected"),

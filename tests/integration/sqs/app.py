@@ -18,7 +18,7 @@ import time
 from typing import Any
 
 from celery import Celery, Task
-from celery.exceptions import SoftTimeLimitExceeded
+from celery.exceptions import Ignore, Reject, SoftTimeLimitExceeded
 from celery.signals import setup_logging, worker_ready
 from celery.worker import state
 
@@ -137,6 +137,37 @@ def fail(self: Task, line: str, times: int) -> None:
 def raise_terminal(self: Task, line: str) -> None:
     note(self, line, "started")
     raise Terminal("as told")
+
+
+@app.task(bind=True, name="leave")
+def leave(self: Task, line: str) -> None:
+    """Ends in the way that `line` names: all of them delete the message, copy it or end the worker
+    in stock Celery."""
+    note(self, line, "started")
+    match line:
+        case "retry":
+            raise self.retry(countdown=0)
+        case "ignore":
+            raise Ignore
+        case "reject":
+            raise Reject("as told", requeue=False)
+        case "reject and requeue":
+            raise Reject("as told", requeue=True)
+        case "exit":
+            sys.exit(3)
+        case "exit at once":
+            os._exit(3)
+        case "out of memory":
+            raise MemoryError
+        case "interrupt":
+            raise KeyboardInterrupt
+        case "exception that cannot be pickled":
+            raise Unpicklable(lambda: None)
+    raise ValueError(line)
+
+
+class Unpicklable(Exception):
+    """Holds what no process can send to another."""
 
 
 @app.task(bind=True, name="retry_later")

@@ -78,6 +78,35 @@ def test_a_task_can_say_when_it_wants_to_be_tried_again(proxy: FaultProxy, stead
     assert visibility_changes(proxy, queue) == [2]
 
 
+def test_no_way_out_of_a_task_deletes_its_message_or_ends_the_worker(
+    proxy: FaultProxy, steady: Station
+) -> None:
+    worker, queue = steady
+    ways = [
+        "retry",
+        "ignore",
+        "reject",
+        "reject and requeue",
+        "exit",
+        "exit at once",
+        "out of memory",
+        "interrupt",
+        "exception that cannot be pickled",
+    ]
+
+    ids = queue.send_all([celery_message("leave", [way]) for way in ways])
+
+    wait_until(
+        lambda: set(ids) <= set(queue.dead()), seconds=45, what="all nine in the DLQ", every=0.3
+    )
+    for way in ways:
+        started = worker.diary("started", way)
+        assert [entry["receive_count"] for entry in started] == [1, 2, 3, 4, 5], way
+    assert deletes(proxy, queue) == []
+    assert proxy.calls("SendMessage") + proxy.calls("SendMessageBatch") == []
+    assert worker.running
+
+
 def test_a_killed_child_costs_one_receive(steady: Station) -> None:
     worker, queue = steady
 

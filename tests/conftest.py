@@ -44,8 +44,8 @@ def django_db_modify_db_settings(database_url: str) -> None:
     connections.settings["default"].update(Env.db_url_config(database_url))
 
 
-@pytest.fixture
-def test_database_url(database_url: str, transactional_db: None) -> str:
+@pytest.fixture(scope="session")
+def test_database_url(database_url: str, django_db_setup: None) -> str:
     """The URL of the test database itself, for processes that a test starts."""
     url = urlsplit(database_url)
     return url._replace(path=f"/{connections['default'].settings_dict['NAME']}").geturl()

@@ -1,16 +1,19 @@
 """pytest-celery's cluster of real workers, each a local process, over the local SQS server.
 
-A test takes `celery_setup`; `@pytest.mark.workers(2)` asks for two workers.
+A test takes `celery_setup` and shares one worker with the others; `@pytest.mark.workers(2)` asks
+for two of its own.
 """
 
 import email
 import email.policy
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from email.message import EmailMessage
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from celery import Celery
@@ -32,42 +35,98 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 
-@pytest.fixture
-def queue_pair(sqs_client: "SQSClient", request: pytest.FixtureRequest) -> Iterator[QueuePair]:
-    """A new queue and its DLQ with the short numbers of these tests."""
-    name = f"acceptance-{abs(hash(request.node.nodeid)):x}"
-    pair = QueuePair(*create_queue_pair(sqs_client, name=name, policy=SQS_POLICY))
-    yield pair
-    for url in pair:
-        sqs_client.delete_queue(QueueUrl=url)
+@dataclass(frozen=True)
+class Stage:
+    """A queue, the workers that consume it, and what their processes need to run."""
+
+    queues: QueuePair
+    folder: Path
+    environment: dict[str, str]
+    app: Celery  # the sending side, as the API's relay is
+    cluster: CeleryWorkerCluster
+
+
+@pytest.fixture(scope="session")
+def set_up(
+    test_database_url: str, sqs_server: str, sqs_client: "SQSClient"
+) -> Callable[[Path, int], AbstractContextManager[Stage]]:
+    """Make a stage in a folder, with some workers."""
+
+    @contextmanager
+    def made(folder: Path, workers: int) -> Iterator[Stage]:
+        name = f"acceptance-{uuid4().hex}"
+        queues = QueuePair(*create_queue_pair(sqs_client, name=name, policy=SQS_POLICY))
+        for part in ("emails", "faults"):
+            (folder / part).mkdir()
+        environment = {
+            "DJANGO_SETTINGS_MODULE": "tests.acceptance.settings",
+            "DATABASE_URL": test_database_url,
+            "ORDER_EVENTS_QUEUE_URL": queues.url,
+            "SQS_ENDPOINT_URL": sqs_server,
+            "EMAIL_URL": f"filemail://{folder / 'emails'}",
+            "FAULTS": str(folder / "faults"),
+        }
+        app = Celery(name, set_as_current=False)
+        configure(
+            app,
+            policy=SQS_POLICY,
+            queues={name: queues.url},
+            region=settings.AWS_REGION,
+            endpoint_url=sqs_server,
+        )
+        nodes = [start_worker(f"w{n}", app, environment, folder) for n in range(workers)]
+        try:
+            cluster = CeleryWorkerCluster(*nodes)
+            assert cluster.ready()
+            yield Stage(queues, folder, environment, app, cluster)
+        finally:
+            for node in nodes:
+                node.teardown()
+            for url in queues:
+                sqs_client.delete_queue(QueueUrl=url)
+
+    return made
+
+
+def start_worker(name: str, app: Celery, environment: dict[str, str], folder: Path) -> LocalWorker:
+    handle = ProcessHandle(
+        worker_command(name),
+        name=name,
+        environment={**environment, "SQS_HEALTH_FILE": str(folder / f"{name}.json")},
+        folder=folder,
+        ready_prompt=f"{name} ready.",
+    )
+    return LocalWorker(handle, app)
+
+
+@pytest.fixture(scope="session")
+def shared_stage(
+    set_up: Callable[[Path, int], AbstractContextManager[Stage]],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Stage]:
+    """The stage of all tests that do not break the worker itself."""
+    with set_up(tmp_path_factory.mktemp("shared"), 1) as stage:
+        yield stage
 
 
 @pytest.fixture
-def sqs_url(sqs_server: str) -> str:
-    """The SQS endpoint of the workers; a test that breaks SQS puts a proxy in between."""
-    return sqs_server
+def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
+    marker = request.node.get_closest_marker("workers")
+    if marker is not None:
+        with request.getfixturevalue("set_up")(tmp_path, marker.args[0]) as own:
+            yield own
+        return
+    shared: Stage = request.getfixturevalue("shared_stage")
+    yield shared
+    client = request.getfixturevalue("sqs_client")
+    for url in shared.queues:
+        client.purge_queue(QueueUrl=url)
+    for email_file in (shared.folder / "emails").iterdir():
+        email_file.unlink()
 
 
 @pytest.fixture
-def environment(
-    test_database_url: str, queue_pair: QueuePair, sqs_url: str, tmp_path: Path
-) -> dict[str, str]:
-    """What a process of the project needs to run on this test's database, queue and folders."""
-    for folder in ("emails", "faults"):
-        (tmp_path / folder).mkdir()
-    return {
-        "DJANGO_SETTINGS_MODULE": "tests.acceptance.settings",
-        "DATABASE_URL": test_database_url,
-        "ORDER_EVENTS_QUEUE_URL": queue_pair.url,
-        "SQS_ENDPOINT_URL": sqs_url,
-        "EMAIL_URL": f"filemail://{tmp_path / 'emails'}",
-        "FAULTS": str(tmp_path / "faults"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-
-
-@pytest.fixture
-def celery_broker_cluster(sqs_server: str) -> CeleryBrokerCluster:
+def celery_broker_cluster() -> CeleryBrokerCluster:
     return CeleryBrokerCluster(LocalBroker(container=None))
 
 
@@ -77,47 +136,13 @@ def celery_backend_cluster() -> None:
 
 
 @pytest.fixture
-def celery_setup_app(sqs_server: str, queue_pair: QueuePair) -> Celery:
-    """The sending side: what the API's relay uses."""
-    app = Celery("acceptance", set_as_current=False)
-    configure(
-        app,
-        policy=SQS_POLICY,
-        queues={queue_pair.url.rsplit("/", 1)[-1]: queue_pair.url},
-        region=settings.AWS_REGION,
-        endpoint_url=sqs_server,
-    )
-    return app
+def celery_setup_app(stage: Stage) -> Celery:
+    return stage.app
 
 
 @pytest.fixture
-def celery_worker_cluster(
-    environment: dict[str, str],
-    celery_setup_app: Celery,
-    tmp_path: Path,
-    request: pytest.FixtureRequest,
-) -> Iterator[CeleryWorkerCluster]:
-    marker = request.node.get_closest_marker("workers")
-    workers = [
-        LocalWorker(
-            ProcessHandle(
-                worker_command(name),
-                name=name,
-                environment={**environment, "SQS_HEALTH_FILE": str(tmp_path / f"{name}.json")},
-                folder=tmp_path,
-                ready_prompt=f"{name} ready.",
-            ),
-            celery_setup_app,
-        )
-        for name in (f"w{n}" for n in range(marker.args[0] if marker else 1))
-    ]
-    cluster = CeleryWorkerCluster(*workers)
-    try:
-        assert cluster.ready()
-        yield cluster
-    finally:
-        for worker in workers:
-            worker.teardown()
+def celery_worker_cluster(stage: Stage) -> CeleryWorkerCluster:
+    return stage.cluster
 
 
 @dataclass(frozen=True)
@@ -215,13 +240,6 @@ class PaidOrder:
 
 
 @pytest.fixture
-def shop(
-    transactional_db: None,
-    celery_setup_app: Celery,
-    sqs_client: "SQSClient",
-    queue_pair: QueuePair,
-    environment: dict[str, str],
-    tmp_path: Path,
-) -> Shop:
+def shop(transactional_db: None, stage: Stage, sqs_client: "SQSClient") -> Shop:
     catalogue.seed()
-    return Shop(celery_setup_app, sqs_client, queue_pair, tmp_path)
+    return Shop(stage.app, sqs_client, stage.queues, stage.folder)

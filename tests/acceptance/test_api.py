@@ -18,7 +18,7 @@ from orders.status import OrderStatus
 from skincare.events.models import OutboxEvent
 from skincare.local.deadline import wait_until
 from skincare.local.sqs import free_port
-from tests.acceptance.conftest import Shop
+from tests.acceptance.conftest import Shop, Stage
 from tests.acceptance.processes import ProcessHandle
 from tests.faults.faults import Fault, Hang, Status
 from tests.faults.proxy import FaultProxy
@@ -95,10 +95,8 @@ class Api:
 
 
 @pytest.fixture
-def api(
-    shop: Shop, environment: dict[str, str], tmp_path: Path, proxy: FaultProxy
-) -> Iterator[Api]:
-    with Api(environment, tmp_path, proxy.url) as running:
+def api(shop: Shop, stage: Stage, tmp_path: Path, proxy: FaultProxy) -> Iterator[Api]:
+    with Api(stage.environment, tmp_path, proxy.url) as running:
         yield running
 
 
@@ -151,7 +149,7 @@ def test_a_process_killed_between_commit_and_send_loses_nothing(
     shop: Shop,
     api: Api,
     proxy: FaultProxy,
-    environment: dict[str, str],
+    stage: Stage,
     tmp_path: Path,
     sqs_server: str,
 ) -> None:
@@ -161,6 +159,6 @@ def test_a_process_killed_between_commit_and_send_loses_nothing(
     api.kill()
     assert unsent() == 2
 
-    with Api(environment, tmp_path, sqs_server):  # its first request starts the sweep
+    with Api(stage.environment, tmp_path, sqs_server):  # its first request starts the sweep
         wait_until_paid(shop, answer.json()["order_id"])
     assert len(shop.emails()) == 2

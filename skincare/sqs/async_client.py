@@ -9,6 +9,7 @@ from typing import Any
 
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
+from botocore.credentials import ReadOnlyCredentials
 from botocore.httpsession import get_cert_path
 from botocore.session import Session
 from kombu.asynchronous import Hub
@@ -48,6 +49,7 @@ _DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException", "KMS.AccessD
 _CREDENTIALS_PAUSE = 0.05
 
 NO_CREDENTIALS = "NoCredentials"
+NOT_SENT = "NotSent"
 NO_ANSWER = "NoAnswer"
 GARBAGE = "Garbage"
 
@@ -106,8 +108,8 @@ class AsyncSQS:
     ) -> None:
         """Call `action`; `done` gets the answer or an SQSError, from the loop.
 
-        Without credentials `done` is called before this returns. While refused credentials are
-        being replaced, the call waits for the new ones.
+        A call that cannot be sent is answered before this returns. While refused credentials are
+        being replaced, it waits for the new ones.
         """
         if self._credentials.renewing and timeout > _CREDENTIALS_PAUSE:
             left = timeout - _CREDENTIALS_PAUSE
@@ -119,6 +121,21 @@ class AsyncSQS:
             self._credentials.renew()
             done(SQSError(0, NO_CREDENTIALS, "the default chain has no credentials"))
             return
+        try:
+            self._post(credentials, action, arguments, timeout=timeout, done=done)
+        except Exception as error:  # raised in a timer, it would end the polling
+            log.exception("call_not_sent", extra={"action": action})
+            done(SQSError(0, NOT_SENT, type(error).__name__))
+
+    def _post(
+        self,
+        credentials: ReadOnlyCredentials,
+        action: str,
+        arguments: Mapping[str, Any],
+        *,
+        timeout: float,
+        done: Callable[[Result], None],
+    ) -> None:
         body = json.dumps(arguments).encode()
         request = AWSRequest(
             method="POST",

@@ -72,8 +72,8 @@ class HttpClient:
         curl.setopt(pycurl.TIMEOUT_MS, round(timeout * 1000))
         if self._ca_bundle:
             curl.setopt(pycurl.CAINFO, self._ca_bundle)
-        self._exchanges[curl] = _Exchange(done, answer)
         self._multi.add_handle(curl)
+        self._exchanges[curl] = _Exchange(done, answer)
 
     def close(self) -> None:
         """Drop all exchanges and connections. Nothing that waits for an answer is called."""

@@ -18,8 +18,9 @@ from skincare.sqs.slots import Slots
 
 log = logging.getLogger(__name__)
 
-#: Seconds in which slots that become free share one poll.
-COALESCE = 0.005
+#: Seconds in which slots that become free share one poll, at least and at most. In between it is
+#: the time that a poll takes: whoever waits longer for company could have had an answer by then.
+GATHER = (0.005, 0.02)
 #: Seconds between polls where a server answers at once that it has nothing, long poll or not.
 EMPTY_PAUSE = 0.2
 
@@ -64,6 +65,7 @@ class Poller:
         self._receive = receive
         self._release = release
         self._timer: Any = None
+        self._round_trip = 0.0  # seconds, of the last poll that found messages waiting
         self.state = State.STOPPED
         self.failures = 0
         #: `time.monotonic()` of the last poll that SQS answered as it should, and of the moment
@@ -79,7 +81,7 @@ class Poller:
     def slot_freed(self) -> None:
         """Begin a poll soon, together with other slots that become free now."""
         if self.state is State.FULL and self._slots.held:
-            self._schedule(COALESCE)
+            self._schedule(min(max(self._round_trip, GATHER[0]), GATHER[1]))
             self.state = State.GATHERING
         elif self.state in (State.FULL, State.GATHERING) and not self._slots.held:
             self._schedule(0.0)  # there are no others
@@ -136,8 +138,10 @@ class Poller:
             self._failed(deliveries)
         else:
             self.failures = 0
-            self.last_answered = self.unanswered_since = time.monotonic()
-            early = time.monotonic() - started < min(1.0, self._policy.long_poll or math.inf)
+            now = self.last_answered = self.unanswered_since = time.monotonic()
+            if deliveries:
+                self._round_trip = now - started
+            early = now - started < min(1.0, self._policy.long_poll or math.inf)
             self._schedule(EMPTY_PAUSE if early and not deliveries else 0.0)
             self._receive(deliveries)
 

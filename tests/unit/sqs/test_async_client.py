@@ -3,9 +3,20 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kombu.asynchronous import Hub
 
-from skincare.sqs.async_client import GARBAGE, NO_ANSWER, SQSError, parse_reply
+from skincare.sqs import SQSPolicy
+from skincare.sqs.async_client import (
+    GARBAGE,
+    NO_ANSWER,
+    NOT_SENT,
+    AsyncSQS,
+    Result,
+    SQSError,
+    parse_reply,
+)
 from skincare.sqs.http import Reply
+from skincare.sqs.wiring import Wiring
 
 DENIED = b'{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized"}'
 EXPIRED = b'{"__type":"com.amazonaws.sqs#ExpiredToken","message":"The security token is expired"}'
@@ -51,3 +62,19 @@ def test_any_answer_can_be_read(status: int, body: bytes) -> None:
     result = parse_reply(Reply(status, body))
 
     assert isinstance(result, SQSError) or status == 200
+
+
+def test_a_call_that_cannot_be_sent_is_answered(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    wiring = Wiring(SQSPolicy(), {}, "eu-west-1", "http://127.0.0.1:1", None, dict)
+    sqs = AsyncSQS(hub, wiring)
+    sqs.close()
+    results: list[Result] = []
+
+    sqs.call("ReceiveMessage", {}, timeout=1, done=results.append)
+
+    assert [result.code for result in results if isinstance(result, SQSError)] == [NOT_SENT]
+    assert caplog.messages == ["call_not_sent"]

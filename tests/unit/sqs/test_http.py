@@ -49,13 +49,6 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture
-def hub() -> Iterator[Hub]:
-    hub = Hub()
-    yield hub
-    hub.close()
-
-
-@pytest.fixture
 def client(hub: Hub) -> Iterator[HttpClient]:
     client = HttpClient(hub, connect_timeout=1, ca_bundle=None)
     yield client

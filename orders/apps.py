@@ -3,8 +3,6 @@ from datetime import timedelta
 from django.apps import AppConfig
 from django.conf import settings
 
-_EXPIRY_SWEEP_SECONDS = 60.0
-
 
 class OrdersConfig(AppConfig):
     name = "orders"
@@ -18,7 +16,7 @@ class OrdersConfig(AppConfig):
 
         register(ORDER_CONFIRMED, handlers.ORDER_CONFIRMED)
         relay.every(
-            _EXPIRY_SWEEP_SECONDS,
+            settings.UNPAID_ORDER_SWEEP_SECONDS,
             "expire_unpaid_orders",
             lambda: lifecycle.expire_unpaid_orders(
                 older_than=timedelta(hours=settings.UNPAID_ORDER_EXPIRES_HOURS)

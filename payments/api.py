@@ -7,6 +7,7 @@ What the gateways make of the answers: 2xx ends it; both call again after any ot
 from typing import Any, Final, Literal
 
 import structlog
+from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse
@@ -21,9 +22,6 @@ from skincare.telemetry import metrics
 log = structlog.get_logger(__name__)
 
 router = Router(tags=["webhooks"])
-
-#: Seconds after which an order that was not there, or a database that did not answer, may be.
-_RETRY_AFTER: Final = "60"
 
 
 class NotificationTaken(Schema):
@@ -111,5 +109,5 @@ def _refusal(name: str, status: int, kind: str, title: str, error: Exception) ->
 def _call_again(request: HttpRequest, kind: str, title: str) -> HttpResponse:
     problem = Problem(status=503, type=f"webhook-{kind}", title=title)
     response = problem_response(request, problem)
-    response["Retry-After"] = _RETRY_AFTER
+    response["Retry-After"] = str(settings.WEBHOOK_RETRY_AFTER_SECONDS)
     return response

@@ -1,9 +1,9 @@
 """Receiving what a gateway tells: kept once, applied once, whoever repeats it and when."""
 
 from dataclasses import dataclass
-from typing import Final
 
 import structlog
+from django.conf import settings
 from django.db import connection, transaction
 
 from payments.applying import apply_notification
@@ -14,10 +14,6 @@ from payments.providers.base import GatewayNotification
 log = structlog.get_logger(__name__)
 
 _Outcome = PaymentNotification.Outcome
-
-#: How long a webhook waits for an order that somebody else works on; then the gateway calls again.
-#: Midtrans wants an answer within 5 s.
-LOCK_TIMEOUT_MS: Final = 3000
 
 
 @dataclass(frozen=True)
@@ -42,7 +38,8 @@ def receive(notification: GatewayNotification) -> Received:
     """
     with transaction.atomic(durable=True):
         with connection.cursor() as cursor:
-            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [f"{LOCK_TIMEOUT_MS}ms"])
+            timeout = f"{settings.WEBHOOK_LOCK_TIMEOUT_SECONDS}s"
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [timeout])
         return record(notification)
 
 

@@ -6,9 +6,10 @@ import structlog
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
+from ninja.openapi.schema import OpenAPISchema
 
 from orders.api import router as orders_router
-from orders.problems import Problem, problem_response
+from orders.problems import CONTENT_TYPE, Problem, problem_response
 from payments.api import router as payments_router
 from skincare.telemetry.readiness import database_check
 
@@ -16,7 +17,21 @@ log = structlog.get_logger(__name__)
 
 READY_WITHIN_SECONDS: Final = 1.0
 
-api = NinjaAPI(
+
+class ShopAPI(NinjaAPI):
+    """django-ninja, but for one thing: refusals are documented as the problems that they are."""
+
+    def get_openapi_schema(self, **kwargs: Any) -> OpenAPISchema:
+        schema = super().get_openapi_schema(**kwargs)
+        for methods in schema["paths"].values():
+            for operation in methods.values():
+                for status, answer in operation["responses"].items():
+                    if int(status) >= 400 and "content" in answer:
+                        answer["content"] = {CONTENT_TYPE: answer["content"]["application/json"]}
+        return schema
+
+
+api = ShopAPI(
     title="Skincare order events",
     version="1",
     description="Checkout, orders and products of a skincare shop, and its gateways' webhooks.",

@@ -156,6 +156,11 @@ DATABASES["default"]["OPTIONS"]["options"] = " ".join(
 EMAIL_TRIES = 3
 EMAIL_RETRY_WAIT_SECONDS = (0.25, 0.5)
 UNPAID_ORDER_EXPIRES_HOURS = 24
+UNPAID_ORDER_SWEEP_SECONDS = 60.0
+# Midtrans wants an answer within 5 s: a webhook that waits longer for its order is called again.
+WEBHOOK_LOCK_TIMEOUT_SECONDS = 3
+# After that an order that was not there yet, or a database that did not answer, may be there.
+WEBHOOK_RETRY_AFTER_SECONDS = 60
 RELAY_IN_PROCESS = True  # a process that publishes also relays; off in tests
 RELAY_SWEEP_SECONDS = 5.0
 RELAY_ROWS = 100  # rows locked at a time, sent as ten batches
@@ -165,6 +170,12 @@ CELERY_APP = "skincare.celery.app"
 CHECKOUT_MAX_LINES = 50
 CHECKOUT_MAX_QUANTITY = 99
 IDEMPOTENCY_KEY_MAX_LENGTH = 255
+# `manage.py prune` deletes what is older. A processed event is what makes a late repeat harmless, so
+# it stays longest: longer than any queue keeps a message (checked in skincare.events.checks).
+PRUNE_OUTBOX_DAYS = 30
+PRUNE_PROCESSED_EVENTS_DAYS = 90
+PRUNE_NOTIFICATIONS_DAYS = 730
+PRUNE_CHECKOUT_REQUESTS_DAYS = 30
 
 # -- Django ----------------------------------------------------------------------------------------
 
@@ -180,6 +191,7 @@ INSTALLED_APPS = [
     "skincare.events",
     "orders",
     "payments",
+    "skincare.operations",
 ]
 MIDDLEWARE = [
     "skincare.telemetry.request_id.RequestIdMiddleware",

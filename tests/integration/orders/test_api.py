@@ -366,6 +366,9 @@ def test_openapi_names_the_header_the_limits_and_every_answer(client: Client) ->
     assert set(paths["/v1/products"]["get"]["responses"]) == {"200", "422"}
     assert header["schema"]["maxLength"] == 255
     assert CheckoutRequest._meta.get_field("key").max_length == 255
+    refusal = checkout["responses"]["409"]["content"]
+    assert list(refusal) == ["application/problem+json"]
+    assert list(checkout["responses"]["201"]["content"]) == ["application/json"]
     schemas = openapi["components"]["schemas"]
     items = schemas["CheckoutIn"]["properties"]["items"]
     quantity = schemas["ItemIn"]["properties"]["quantity"]

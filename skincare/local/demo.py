@@ -26,7 +26,6 @@ FOLDER = PROJECT / "var" / "demo"
 DEADLINE = 60.0  # seconds for each thing that is waited for
 QUANTITY = 2  # pieces in each order
 PURCHASES = (("ayu", "midtrans"), ("budi", "xendit"), ("citra", "midtrans"))
-POISON = "this is not an event"
 
 Order = dict[str, Any]
 
@@ -40,12 +39,13 @@ class Demonstration:
         self.midtrans = Midtrans(stack.web_url, server_key=stack.midtrans_server_key)
         self.xendit = Xendit(stack.web_url, callback_token=stack.xendit_callback_token)
         self.mailbox = Mailbox(stack.emails)
+        self.poison = f"this is not an event ({uuid4()})"
         self.rows: list[Row] = []
         self.seconds_to_paid: dict[str, float] = {}
         self.dead_before = depth(stack.sqs, stack.dlq_url).visible
 
     def run(self) -> None:
-        self.stack.sqs.send_message(QueueUrl=self.stack.queue_url, MessageBody=POISON)
+        self.stack.sqs.send_message(QueueUrl=self.stack.queue_url, MessageBody=self.poison)
         first, second, third = self.three_checkouts()
         self.settlement_three_times(first)
         self.xendit_callback(second)
@@ -159,7 +159,7 @@ class Demonstration:
             VisibilityTimeout=0,
             MessageSystemAttributeNames=["ApproximateReceiveCount"],
         )
-        found = [m for m in dead.get("Messages", []) if m["Body"] == POISON]
+        found = [m for m in dead.get("Messages", []) if m["Body"] == self.poison]
         # The count goes on in the DLQ: the receive that shows it is one too many.
         receives = [int(m["Attributes"]["ApproximateReceiveCount"]) - 1 for m in found]
         self.add(

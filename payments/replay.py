@@ -1,59 +1,38 @@
-"""Putting a stored event back on the queue, from `manage.py shell`.
+"""What an operator does with events, from `manage.py shell`.
 
-    >>> from payments.replay import replay, replay_failed
+    >>> from payments.replay import *
     >>> replay("0d5c…")                         # one event that failed or got lost
     >>> replay("0d5c…", force=True)             # one that is finished; reads what it repeats
     >>> from datetime import timedelta
     >>> from django.utils import timezone
     >>> replay_failed(since=timezone.now() - timedelta(hours=2))    # all that failed since
+    >>> skip("0d5c…", "refunded by hand")       # never process it
 
 The event keeps its id, so whatever is done already stays done once.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
 
-import structlog
-from django.db import transaction
-from django.db.models.functions import Now
+from skincare.events import interventions
+from skincare.events.claim import StillInProgress
+from skincare.events.interventions import AlreadyFinished, Replayed, UnknownEvent
+from skincare.events.models import ProcessedEvent
 
-from skincare.events import outbox
-from skincare.events.claim import reopen
-from skincare.events.models import OutboxEvent, ProcessedEvent
+__all__ = [
+    "AlreadyFinished",
+    "Replayed",
+    "StillInProgress",
+    "UnknownEvent",
+    "replay",
+    "replay_failed",
+    "skip",
+]
 
-log = structlog.get_logger(__name__)
-
-
-class UnknownEvent(Exception):
-    """No event with this id was ever published or received here."""
-
-
-class AlreadyFinished(Exception):
-    """The event is finished. replay(event_id, force=True) repeats it."""
-
-    def __init__(self, event_id: str, repeats: str) -> None:
-        super().__init__(f"{event_id} is finished; force=True would repeat it: {repeats}")
-        self.event_id = event_id
-        self.repeats = repeats
+#: Whose name the audit entries have where the caller gives none.
+SHELL = "shell"
 
 
-class StillInProgress(Exception):
-    """A worker holds the event; its lease must end first."""
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """An event that was put back, and in words what will happen."""
-
-    event_id: str
-    event_type: str
-    repeats: str
-
-    def __str__(self) -> str:
-        return f"{self.event_type} {self.event_id}: {self.repeats}"
-
-
-def replay(event_id: str, *, force: bool = False) -> Replayed:
+def replay(event_id: str, *, force: bool = False, actor: str = SHELL) -> Replayed:
     """Put one event back on the queue, under the same event id.
 
     Use it for an event that is in the dead-letter queue (its ProcessedEvent is "failed", or there
@@ -65,22 +44,10 @@ def replay(event_id: str, *, force: bool = False) -> Replayed:
 
     Raises `UnknownEvent`, `AlreadyFinished` (says what force would repeat) and `StillInProgress`.
     """
-    with transaction.atomic():
-        processed = ProcessedEvent.objects.select_for_update().filter(event_id=event_id).first()
-        event_type = processed.event_type if processed else _published_type(event_id)
-        if processed is not None and processed.is_finished:
-            if not force:
-                raise AlreadyFinished(event_id, _repeats(processed))
-            reopen(event_id)
-        elif processed is not None and _is_leased(processed):
-            raise StillInProgress(f"{processed.worker} until {processed.lease_expires_at}")
-        outbox.resend(event_id)
-    replayed = Replayed(event_id, event_type, _repeats(processed))
-    log.info("event_replayed", event_id=event_id, event_type=event_type, force=force)
-    return replayed
+    return interventions.put_back(event_id, force=force, actor=actor)
 
 
-def replay_failed(*, since: datetime) -> list[Replayed]:
+def replay_failed(*, since: datetime, actor: str = SHELL) -> list[Replayed]:
     """Put back every event whose last try failed at or after `since` (an aware datetime).
 
     For after an outage: events in the dead-letter queue are put back under their own ids, so
@@ -90,32 +57,17 @@ def replay_failed(*, since: datetime) -> list[Replayed]:
         status=ProcessedEvent.Status.FAILED, claimed_at__gte=since
     )
     event_ids = list(failed.order_by("claimed_at").values_list("event_id", flat=True))
-    return [replay(event_id) for event_id in event_ids]
+    return [replay(event_id, actor=actor) for event_id in event_ids]
 
 
-def _published_type(event_id: str) -> str:
-    published = OutboxEvent.objects.filter(event_id=event_id).first()
-    if published is None:
-        raise UnknownEvent(event_id)
-    return published.event_type
+def skip(event_id: str, reason: str, *, actor: str = SHELL) -> ProcessedEvent:
+    """Mark an event as skipped, so that no worker processes it any more, and say why.
 
+    For an event that can never work and whose matter was settled by hand. What it has done stays
+    done; an email that is still to come is never sent. Its message in the dead-letter queue can be
+    discarded after that. `replay(event_id, force=True)` undoes it.
 
-def _is_leased(processed: ProcessedEvent) -> bool:
-    return (
-        ProcessedEvent.objects.filter(pk=processed.pk, lease_expires_at__gt=Now())
-        .exclude(status=ProcessedEvent.Status.FAILED)
-        .exists()
-    )
-
-
-def _repeats(processed: ProcessedEvent | None) -> str:
-    """Say in words what another processing of the event does."""
-    if processed is None:
-        return "it was never processed: effects and email happen now"
-    if processed.status == ProcessedEvent.Status.SKIPPED:
-        return f"it was skipped ({processed.last_error}): its handler runs, if there is one now"
-    if processed.status == ProcessedEvent.Status.DONE:
-        return "its effects stay done once; its email is sent again, under the same Message-ID"
-    if processed.effects_at is not None:
-        return "its effects are done; its email is sent now"
-    return "effects and email happen now"
+    Raises `ReasonMissing`, `NotFound` (no worker ever claimed it), `Finished` and
+    `StillInProgress`.
+    """
+    return interventions.skip(event_id, reason=reason, actor=actor)

@@ -12,7 +12,7 @@ from typing import Final
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from skincare.events.models import ProcessedEvent
@@ -27,6 +27,14 @@ class LostClaim(Exception):
 
 class NotFound(Exception):
     """No event with this id was ever claimed."""
+
+
+class Finished(Exception):
+    """The event is done or skipped already."""
+
+
+class StillInProgress(Exception):
+    """A worker holds the event; its lease must end first."""
 
 
 @dataclass(frozen=True)
@@ -175,3 +183,31 @@ def reopen(event_id: str) -> ProcessedEvent:
     if not updated:
         raise NotFound(event_id)
     return ProcessedEvent.objects.get(event_id=event_id)
+
+
+def skip_event(event_id: str, reason: str) -> ProcessedEvent:
+    """Record by hand that nothing more is to be done for an event that is not finished.
+
+    Whoever still works on it has lost its claim. Raises `NotFound`, `Finished` and
+    `StillInProgress`.
+    """
+    unfinished = ProcessedEvent.objects.filter(event_id=event_id).exclude(
+        status__in=ProcessedEvent.FINISHED
+    )
+    # A claim whose lease is over belongs to a worker that died.
+    free = Q(status=_Status.FAILED) | Q(lease_expires_at__lte=Now())
+    skipped = unfinished.filter(free).update(
+        status=_Status.SKIPPED,
+        finished_at=Now(),
+        lease_expires_at=None,
+        fence=F("fence") + 1,
+        last_error=reason,
+    )
+    processed = ProcessedEvent.objects.filter(event_id=event_id).first()
+    if processed is None:
+        raise NotFound(event_id)
+    if not skipped and processed.is_finished:
+        raise Finished(f"{event_id} is {processed.status}")
+    if not skipped:
+        raise StillInProgress(f"{processed.worker} until {processed.lease_expires_at}")
+    return processed

@@ -56,7 +56,8 @@ class Message:
 
 
 @contextmanager
-def _answered() -> Iterator[None]:
+def answered() -> Iterator[None]:
+    """Raise `Unreachable` for whatever goes wrong with a call to SQS."""
     try:
         yield
     except ClientError as error:
@@ -74,7 +75,7 @@ class DeadLetterQueue:
 
     def __init__(self, client: "SQSClient", queue_url: str) -> None:
         self._client = client
-        with _answered():
+        with answered():
             answer = client.get_queue_attributes(
                 QueueUrl=queue_url, AttributeNames=["RedrivePolicy"]
             )
@@ -91,7 +92,7 @@ class DeadLetterQueue:
 
     def depth(self) -> Depth:
         """Return how many messages it holds, approximately."""
-        with _answered():
+        with answered():
             return depth(self._client, self.url)
 
     def sample(self) -> list[Message]:
@@ -127,7 +128,7 @@ class DeadLetterQueue:
         """Delete messages of the walk under way; return the ids of those that are gone."""
         gone: set[str] = set()
         for batch in _batches(messages):
-            with _answered():
+            with answered():
                 answer = self._client.delete_message_batch(
                     QueueUrl=self.url,
                     Entries=[
@@ -150,7 +151,7 @@ class DeadLetterQueue:
         return gone
 
     def _receive(self, *, visibility: int, wait: int) -> list[Message]:
-        with _answered():
+        with answered():
             answer = self._client.receive_message(
                 QueueUrl=self.url,
                 MaxNumberOfMessages=_MAX_BATCH,

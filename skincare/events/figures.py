@@ -1,0 +1,281 @@
+"""How things stand: the queues, the outbox, what was processed. For the page, and for commands.
+
+Nothing is estimated silently: a figure that cannot be had says why, or what it stands for.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from skincare.events.dead_letters import open_queue, sqs_client
+from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable, answered
+from skincare.sqs.queues import QUEUE_RETENTION, Depth, depth
+
+#: A figure that takes longer is worth less than the database's time.
+_STATEMENT_TIMEOUT_MS: Final = 3000
+
+
+@dataclass(frozen=True)
+class QueueFigures:
+    """One queue as SQS counts it (approximately).
+
+    `error` says why SQS gave no figures; `depth` is None then. `oldest_age_seconds` is None where
+    it is not known or nothing waits, and `oldest_age_note` always says what it stands for: SQS
+    itself tells it only to CloudWatch (ApproximateAgeOfOldestMessage).
+    """
+
+    name: str
+    is_dlq: bool
+    depth: Depth | None
+    oldest_age_seconds: float | None
+    oldest_age_note: str
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class OutboxFigures:
+    """What waits to be sent. `failing` rows were tried at least once; ages are in seconds."""
+
+    unsent: int
+    failing: int
+    oldest_age_seconds: float | None
+    last_error: str
+
+
+@dataclass(frozen=True)
+class EventFigures:
+    """How many events are in which state now.
+
+    `interrupted` events were claimed by a worker that died: their lease is over.
+    """
+
+    in_progress: int
+    interrupted: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """What ended within `seconds` from `start`: done (skipped ones too), or failed at last."""
+
+    start: datetime
+    seconds: float
+    done: int
+    failed: int
+
+    @property
+    def done_per_minute(self) -> float:
+        return self.done * 60 / self.seconds
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Seconds from an event's creation, by its producer's clock, to done. None without events."""
+
+    events: int
+    p50: float | None
+    p95: float | None
+    p99: float | None
+
+
+@dataclass(frozen=True)
+class ErrorCount:
+    """Events whose last try failed with the same error, ids and numbers in it aside."""
+
+    error: str
+    events: int
+    last_at: datetime
+    example_event_id: str
+
+
+def queue_figures() -> list[QueueFigures]:
+    """Return the queue's figures and its dead-letter queue's. Never raises for SQS."""
+    return [_work_queue(), _dead_letter_queue()]
+
+
+def _work_queue() -> QueueFigures:
+    url = settings.ORDER_EVENTS_QUEUE_URL
+    name = url.rsplit("/", 1)[-1]
+    try:
+        with answered():
+            counted = depth(sqs_client(), url)
+    except Unreachable as error:
+        return QueueFigures(name, False, None, None, "not available", str(error))
+    if not counted.visible + counted.in_flight + counted.delayed:
+        return QueueFigures(name, False, counted, None, "nothing waits")
+    age = _oldest_unclaimed_seconds()
+    if age is None:
+        note = "not available: what waits was not sent by our outbox, or was tried before"
+    else:
+        note = "since our outbox sent the oldest event that no worker has claimed"
+    return QueueFigures(name, False, counted, age, note)
+
+
+def _dead_letter_queue() -> QueueFigures:
+    name = "dead-letter queue"
+    try:
+        queue = open_queue()
+        name = queue.name
+        counted = queue.depth()
+        letters = queue.sample() if counted.visible else []
+    except NoDeadLetterQueue:
+        return QueueFigures(name, True, None, None, "not available", "there is none")
+    except Unreachable as error:
+        return QueueFigures(name, True, None, None, "not available", str(error))
+    if not letters:
+        return QueueFigures(name, True, counted, None, "nothing waits")
+    age = (timezone.now() - min(letter.sent_at for letter in letters)).total_seconds()
+    if counted.visible + counted.in_flight <= len(letters):
+        note = "since it was first sent"
+    else:
+        note = f"since it was first sent, the oldest of {len(letters)} looked at: at least"
+    return QueueFigures(name, True, counted, max(age, 0.0), note)
+
+
+_OLDEST_UNCLAIMED: Final = """
+SELECT EXTRACT(EPOCH FROM clock_timestamp() - min(sent_at))
+FROM events_outboxevent sent
+WHERE sent_at > clock_timestamp() - make_interval(secs => %s)
+  AND NOT EXISTS (SELECT FROM events_processedevent seen WHERE seen.event_id = sent.event_id)
+"""
+
+
+def _oldest_unclaimed_seconds() -> float | None:
+    with _bounded():
+        [(age,)] = _rows(_OLDEST_UNCLAIMED, [QUEUE_RETENTION])
+    return None if age is None else max(float(age), 0.0)
+
+
+#: A row that is sent anew waits since then, as long as it has not failed: `outbox.resend` says so.
+_OUTBOX: Final = """
+SELECT count(*), count(*) FILTER (WHERE send_attempts > 0),
+       EXTRACT(EPOCH FROM clock_timestamp() - min(
+           CASE WHEN send_attempts = 0 THEN next_attempt_at ELSE created_at END)),
+       COALESCE((array_agg(last_error ORDER BY next_attempt_at DESC)
+                 FILTER (WHERE last_error <> ''))[1], '')
+FROM events_outboxevent
+WHERE sent_at IS NULL
+"""
+
+
+def outbox_figures() -> OutboxFigures:
+    """Return what waits in the outbox. Raises django.db.Error."""
+    with _bounded():
+        [(unsent, failing, age, last_error)] = _rows(_OUTBOX)
+    oldest = None if age is None else max(float(age), 0.0)
+    return OutboxFigures(unsent, failing, oldest, last_error)
+
+
+_STATES: Final = """
+SELECT count(*) FILTER (WHERE status <> 'failed' AND lease_expires_at > clock_timestamp()),
+       count(*) FILTER (WHERE status <> 'failed' AND lease_expires_at <= clock_timestamp()),
+       count(*) FILTER (WHERE status = 'failed')
+FROM events_processedevent
+WHERE status IN ('processing', 'effects_done', 'failed')
+"""
+
+
+def event_figures() -> EventFigures:
+    """Return how many events are not finished. Raises django.db.Error."""
+    with _bounded():
+        [counts] = _rows(_STATES)
+    return EventFigures(*counts)
+
+
+_RATES: Final = """
+SELECT width_bucket(EXTRACT(EPOCH FROM at), %(start)s, %(end)s, %(buckets)s) AS bucket,
+       count(*) FILTER (WHERE NOT failed), count(*) FILTER (WHERE failed)
+FROM (
+    SELECT finished_at AS at, false AS failed FROM events_processedevent
+    WHERE finished_at >= to_timestamp(%(start)s) AND finished_at < to_timestamp(%(end)s)
+    UNION ALL
+    SELECT claimed_at, true FROM events_processedevent
+    WHERE status = 'failed'
+      AND claimed_at >= to_timestamp(%(start)s) AND claimed_at < to_timestamp(%(end)s)
+) ended
+GROUP BY bucket
+"""
+
+
+def rates(period: timedelta, *, buckets: int = 60) -> list[Bucket]:
+    """Return how many events ended in each of `buckets` equal parts of the last `period`.
+
+    A failed event counts at its last try, and no more once a later try succeeds. Raises
+    django.db.Error.
+    """
+    end = timezone.now()
+    width = period / buckets
+    start = end - period
+    parameters = {"start": start.timestamp(), "end": end.timestamp(), "buckets": buckets}
+    with _bounded():
+        counts = {number: (done, failed) for number, done, failed in _rows(_RATES, parameters)}
+    return [
+        Bucket(start + width * number, width.total_seconds(), *counts.get(number + 1, (0, 0)))
+        for number in range(buckets)
+    ]
+
+
+_LATENCY: Final = """
+SELECT count(*), percentile_cont(ARRAY[0.5, 0.95, 0.99]) WITHIN GROUP (
+    ORDER BY GREATEST(EXTRACT(EPOCH FROM finished_at - created_at), 0)::float8)
+FROM events_processedevent
+WHERE status = 'done' AND finished_at >= %s
+"""
+
+
+def latency(period: timedelta) -> Latency:
+    """Return the time from creation to done of what was done in `period`. Raises django.db.Error.
+
+    A replayed event counts from its first creation.
+    """
+    with _bounded():
+        [(events, percentiles)] = _rows(_LATENCY, [timezone.now() - period])
+    p50, p95, p99 = percentiles or (None, None, None)
+    return Latency(events, p50, p95, p99)
+
+
+_TOP_ERRORS: Final = """
+SELECT error, count(*) AS events, max(claimed_at), (array_agg(event_id ORDER BY claimed_at DESC))[1]
+FROM (
+    SELECT event_id, claimed_at,
+           regexp_replace(
+               regexp_replace(split_part(last_error, E'\\n', 1),
+                   '[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}', '…', 'g'),
+               '[0-9]+', '#', 'g') AS error
+    FROM events_processedevent
+    WHERE status = 'failed' AND claimed_at >= %s
+) failed
+GROUP BY error
+ORDER BY events DESC, max(claimed_at) DESC
+LIMIT %s
+"""
+
+
+def top_errors(period: timedelta, *, limit: int = 10) -> list[ErrorCount]:
+    """Return what failed most, by error, among events that failed last within `period`.
+
+    Ids within an error are written "…" and numbers "#", so that equal faults count together.
+    Raises django.db.Error.
+    """
+    with _bounded():
+        return [ErrorCount(*row) for row in _rows(_TOP_ERRORS, [timezone.now() - period, limit])]
+
+
+@contextmanager
+def _bounded() -> Iterator[None]:
+    """Bound what a figure may cost. A transaction of its own, so that nothing else is bound."""
+    with transaction.atomic():
+        _rows("SELECT set_config('statement_timeout', %s, true)", [f"{_STATEMENT_TIMEOUT_MS}ms"])
+        yield
+
+
+def _rows(sql: str, parameters: Any = None) -> list[tuple]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return cursor.fetchall()

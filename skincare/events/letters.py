@@ -1,0 +1,198 @@
+"""What lies in the dead-letter queue, read and joined with what is known of its event."""
+
+import base64
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final, Literal
+
+from django.conf import settings
+from django.utils import timezone
+
+from skincare.events.interventions import is_another
+from skincare.events.models import OutboxEvent, ProcessedEvent
+from skincare.events.routing import ORDER_TASK, PAYMENT_TASK, adopt
+from skincare.events.schema import Event, InvalidEvent, parse_event
+from skincare.sqs.admission import admit
+from skincare.sqs.adoption import Adopted
+from skincare.sqs.dead_letters import Message
+from skincare.sqs.envelope import Refused, TaskCall, read_message
+
+Kind = Literal["celery", "event", "sns", "raw"]
+
+#: The tasks whose calls are taken, as `admit` wants them; their arguments are read here.
+_TASKS: Final = {ORDER_TASK: object(), PAYMENT_TASK: object()}
+
+
+class State(StrEnum):
+    """What became of a letter's event."""
+
+    PROCESSED = "processed"  # it is done or skipped: the letter is a repeat
+    FAILED = "failed"  # its last try raised, or its worker died
+    IN_PROGRESS = "in-progress"  # a worker holds it at this moment
+    NEVER_SEEN = "never-seen"  # no worker ever claimed it
+    CONFLICT = "conflict"  # its id belongs to another event, with another payload
+    NOT_AN_EVENT = "not-an-event"  # no event can be read out of it
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """One message of the dead-letter queue.
+
+    - `kind` is the form it travels in; "raw" where it is none that the worker takes.
+    - `reason` says why the worker refuses it, None where the worker would take it.
+    - `state` is of its event, and `summary` tells it in words, with the error.
+    - `event` can be there beside a `reason`: the envelope is wrong, not what is in it.
+    - `receive_count` goes on counting in the dead-letter queue, looks at it included.
+    """
+
+    message: Message
+    kind: Kind
+    reason: str | None
+    event: Event | None
+    state: State
+    summary: str
+    processed: ProcessedEvent | None
+    published: OutboxEvent | None
+
+    @property
+    def message_id(self) -> str:
+        return self.message.message_id
+
+    @property
+    def event_id(self) -> str:
+        """The event's id; empty where there is no event."""
+        return self.event.event_id if self.event else ""
+
+    @property
+    def event_type(self) -> str:
+        """The event's type; empty where there is no event."""
+        return self.event.event_type if self.event else ""
+
+    @property
+    def receive_count(self) -> int:
+        return self.message.receive_count
+
+    @property
+    def sent_at(self) -> datetime:
+        """When it was first sent to its queue."""
+        return self.message.sent_at
+
+    @property
+    def last_at(self) -> datetime:
+        """When its event was last tried; when it was sent, where that is not known."""
+        return self.processed.claimed_at if self.processed else self.message.sent_at
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.message.body.encode("utf-8", "surrogatepass"))
+
+    @property
+    def body(self) -> str:
+        """The text as it lies on the queue. Not for logs: anybody can have put anything in it."""
+        return self.message.body
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which letters are meant: those that fit all that is given.
+
+    `error` is any part of the letter's summary or reason, in any case of letters. `since` is
+    compared with `last_at`. `state` may also be a text, such as "never-seen".
+    """
+
+    event_type: str | None = None
+    error: str | None = None
+    since: datetime | None = None
+    state: State | str | None = None
+    message_ids: frozenset[str] | None = None
+    event_ids: frozenset[str] | None = None
+
+    def matches(self, letter: DeadLetter) -> bool:
+        """Whether this letter is meant."""
+        return (
+            (self.event_type is None or letter.event_type == self.event_type)
+            and (self.state is None or letter.state == self.state)
+            and (self.since is None or letter.last_at >= self.since)
+            and (self.message_ids is None or letter.message_id in self.message_ids)
+            and (self.event_ids is None or letter.event_id in self.event_ids)
+            and (
+                self.error is None
+                or self.error.lower() in f"{letter.summary}\n{letter.reason or ''}".lower()
+            )
+        )
+
+
+def read_letters(messages: Iterable[Message]) -> list[DeadLetter]:
+    """Read messages and join them with their events' rows, with two queries for all of them."""
+    readings = [(message, *_read(message.body)) for message in messages]
+    ids = {event.event_id for _, _, _, event in readings if event}
+    processed = {row.event_id: row for row in ProcessedEvent.objects.filter(event_id__in=ids)}
+    published = {row.event_id: row for row in OutboxEvent.objects.filter(event_id__in=ids)}
+    letters = []
+    for message, kind, reason, event in readings:
+        known = processed.get(event.event_id) if event else None
+        sent = published.get(event.event_id) if event else None
+        state, summary = _state(event, reason, known, sent)
+        letters.append(DeadLetter(message, kind, reason, event, state, summary, known, sent))
+    return letters
+
+
+def _read(body: str) -> tuple[Kind, str | None, Event | None]:
+    """Return the form of a message, why a worker refuses it, and the event in it, if any."""
+    adopted: list[Adopted] = []
+
+    def adopt_and_note(document: dict[str, Any]) -> Adopted:
+        adopted.append(adopt(document))
+        return adopted[0]
+
+    try:
+        call = read_message(body, adopt_and_note)
+    except Refused as refused:
+        return "raw", refused.reason, None
+    kind: Kind = ("sns" if _is_notification(body) else "event") if adopted else "celery"
+    admission = admit(call, tasks=_TASKS, policy=settings.SQS_POLICY, now=datetime.now(UTC))
+    reason = None if admission.verdict != "quarantine" else admission.reason
+    try:
+        event = parse_event(_document(call))
+    except InvalidEvent as error:
+        return kind, reason or str(error), None
+    return kind, reason, event
+
+
+def _document(call: TaskCall) -> dict[str, Any]:
+    """Return the one argument of our tasks, the event's document."""
+    arguments = [*call.args, *call.kwargs.values()]
+    if len(arguments) != 1 or not isinstance(arguments[0], dict):
+        raise InvalidEvent("arguments", "must be one event document")
+    return arguments[0]
+
+
+def _is_notification(body: str) -> bool:
+    text = body.strip()
+    text = text if text.startswith("{") else base64.b64decode(text).decode()
+    return "Message" in json.loads(text)
+
+
+def _state(
+    event: Event | None,
+    reason: str | None,
+    processed: ProcessedEvent | None,
+    published: OutboxEvent | None,
+) -> tuple[State, str]:
+    if event is None:
+        return State.NOT_AN_EVENT, f"not an event: {reason}"
+    if is_another(event, processed, published):
+        return State.CONFLICT, "another event, with another payload, has its id"
+    if processed is None:
+        return State.NEVER_SEEN, f"never seen: {reason}" if reason else "never seen"
+    if processed.is_finished:
+        return State.PROCESSED, f"already processed: {processed.get_status_display()}"
+    tries = "once" if processed.attempts == 1 else f"{processed.attempts} times"
+    if processed.status == ProcessedEvent.Status.FAILED:
+        return State.FAILED, f"failed {tries}: {processed.last_error}"
+    if processed.lease_expires_at and processed.lease_expires_at > timezone.now():
+        return State.IN_PROGRESS, f"in progress: {processed.worker} holds it"
+    return State.FAILED, f"tried {tries}: {processed.worker} died while it worked on it"

@@ -1,0 +1,7 @@
+from django.apps import AppConfig
+
+
+class OperationsConfig(AppConfig):
+    name = "skincare.operations"
+    label = "operations"
+    verbose_name = "Operations"

@@ -50,6 +50,11 @@ subnets=$(parameter PrivateSubnetIds '')
 [[ -n $hosts && -n $subnets ]] || { echo "deploy: $parameters_file lacks AllowedHosts or PrivateSubnetIds" >&2; exit 2; }
 url=${url:-https://${hosts%%,*}}
 
+if [[ -z $image ]] && ! $dry_run && [[ -n $(git -C "$here" status --porcelain) ]]; then
+    echo "deploy: commit first, the image is named after the commit" >&2
+    exit 1
+fi
+
 step() { printf '\n== %s\n' "$*"; }
 
 run() { # A call that changes something, or waits: printed, and made unless --dry-run.
@@ -73,10 +78,23 @@ ask() { # PLACEHOLDER COMMAND…: prints what the command answers, or the placeh
 stack() { # TEMPLATE [Key=Value…]: create or update the stack; parameters of other templates are ignored.
     local template=$1
     shift
-    failing=$prefix-$template
+    failing="stack $prefix-$template"
     run aws cloudformation deploy --stack-name "$prefix-$template" \
         --template-file "$here/$template.yaml" --capabilities CAPABILITY_IAM \
         --no-fail-on-empty-changeset --parameter-overrides "${parameters[@]}" "$@"
+}
+
+stacks() { # TEMPLATE…: those that do not need each other, side by side
+    local template
+    local -A jobs=()
+    for template in "$@"; do
+        stack "$template" 2>&1 | sed "s/^/[$template] /" &
+        jobs[$template]=$!
+    done
+    for template in "$@"; do
+        failing="stack $prefix-$template"
+        wait "${jobs[$template]}"
+    done
 }
 
 output() { # TEMPLATE NAME: an output of its stack
@@ -94,9 +112,11 @@ explain_failure() { # The reasons that AWS knows, and the way back.
     $dry_run && return
     printf '\ndeploy: FAILED at %s\n' "$failing" >&2
     {
-        echo "-- Failed resources of $failing:"
-        aws cloudformation describe-stack-events --stack-name "$failing" --output text --query \
-            "StackEvents[?contains(ResourceStatus, 'FAILED')].[Timestamp,LogicalResourceId,ResourceStatusReason]" 2>/dev/null | head -20
+        if [[ $failing == stack\ * ]]; then
+            echo "-- What failed in it:"
+            aws cloudformation describe-stack-events --stack-name "${failing#stack }" --output text --query \
+                "StackEvents[?contains(ResourceStatus, 'FAILED')].[Timestamp,LogicalResourceId,ResourceStatusReason]" 2>/dev/null | head -20
+        fi
         for service in api worker; do
             echo "-- Last events of $prefix-$service:"
             aws ecs describe-services --cluster "$prefix" --services "$prefix-$service" \
@@ -114,8 +134,11 @@ explain_failure() { # The reasons that AWS knows, and the way back.
             echo "   $0 --image $previous $parameters_file"
             echo "   (services that failed were rolled back to it by ECS already; a migration is not undone)"
         else
-            echo "   Nothing ran before. A stack in ROLLBACK_COMPLETE must go before the next try:"
-            echo "   aws cloudformation delete-stack --stack-name $failing"
+            echo "   Nothing ran before: correct the cause and deploy again."
+        fi
+        if [[ $failing == stack\ * ]]; then
+            echo "   A stack that failed when it was new (ROLLBACK_COMPLETE) has to go first:"
+            echo "   aws cloudformation delete-stack --stack-name ${failing#stack }"
         fi
     } >&2
 }
@@ -131,7 +154,6 @@ $dry_run || previous=$(deployed_image)
 step "Registry and image"
 stack registry
 if [[ -z $image ]]; then
-    [[ -z $(git -C "$here" status --porcelain) ]] || { echo "deploy: commit first, the image is named after the commit" >&2; exit 1; }
     repository=$(output registry RepositoryUri)
     image=$repository:$(git -C "$here" rev-parse --short=12 HEAD)
     failing='docker build'
@@ -146,9 +168,8 @@ fi
 release=${image##*:}
 
 step "Queues, secrets, network, cluster, alarms"
-for template in queues secrets network cluster alarms-topic roles alarms-queue alarms-events alarms-services; do
-    stack "$template"
-done
+stacks queues secrets network cluster alarms-topic
+stacks roles alarms-queue alarms-events alarms-services
 
 step "Secrets have values"
 providers=$(parameter PaymentProviders midtrans,xendit)
@@ -170,7 +191,7 @@ step "Migration"
 stack migration "Image=$image" "Release=$release"
 failing='the migration'
 task=$(ask '<task>' aws ecs run-task --cluster "$prefix" --launch-type FARGATE \
-    --task-definition "$(output migration TaskDefinitionArn)" --started-by "deploy-$release" \
+    --task-definition "$prefix-migration" --started-by "deploy-$release" \
     --network-configuration "awsvpcConfiguration={subnets=[$subnets],securityGroups=[$(output network WorkerSecurityGroupId)],assignPublicIp=DISABLED}" \
     --query 'tasks[0].taskArn' --output text)
 run aws ecs wait tasks-stopped --cluster "$prefix" --tasks "$task"
@@ -188,8 +209,7 @@ step "Services"
 for template in worker api; do
     stack "$template" "Image=$image" "Release=$release"
 done
-stack scaling
-stack dashboard
+stacks scaling dashboard
 failing='the services'
 run aws ecs wait services-stable --cluster "$prefix" --services "$prefix-worker" "$prefix-api"
 

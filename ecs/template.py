@@ -1,4 +1,4 @@
-"""Reads the CloudFormation templates of this folder as the deployment would: parameters, then values.
+"""Reads the CloudFormation templates of this folder as a deployment does: parameters, then values.
 
 `deployed()` resolves what needs no account: parameters and their defaults, conditions, Sub, Join,
 Select, Split, and imports from the other templates. What only AWS knows (the ARN of a resource)
@@ -8,7 +8,7 @@ becomes a name such as `queues.OrderEvents.Arn`, the same everywhere.
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +31,12 @@ class _Loader(yaml.SafeLoader):
 
 
 def _short_form(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> dict[str, Any]:
+    value: Any = None
     if isinstance(node, yaml.ScalarNode):
-        value: Any = loader.construct_scalar(node)
+        value = loader.construct_scalar(node)
     elif isinstance(node, yaml.SequenceNode):
         value = loader.construct_sequence(node, deep=True)
-    else:
-        assert isinstance(node, yaml.MappingNode)
+    elif isinstance(node, yaml.MappingNode):
         value = loader.construct_mapping(node, deep=True)
     if suffix == "GetAtt":
         value = value.split(".", 1)
@@ -69,9 +69,11 @@ class Template:
                 yield output["Export"]["Name"], output["Value"]
 
 
+@cache
 def load(name: str) -> Template:
     """Read `name`.yaml."""
-    return Template(name, yaml.load((FOLDER / f"{name}.yaml").read_text(), Loader=_Loader))  # noqa: S506
+    text = (FOLDER / f"{name}.yaml").read_text()
+    return Template(name, yaml.load(text, Loader=_Loader))  # noqa: S506  (a SafeLoader)
 
 
 def names() -> list[str]:

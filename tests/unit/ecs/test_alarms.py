@@ -1,0 +1,202 @@
+"""Alarms, dashboard and scaling watch metrics that exist; thresholds follow the policy."""
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from ecs.template import Deployed, deployed, load, names
+from skincare.events.schema import PAYMENT_PROCESSED
+from skincare.telemetry.metrics import NAMESPACE, UNITS
+from tests.unit.ecs.account import LOAD_BALANCER
+
+ROOT = Path(settings.BASE_DIR)
+#: What each of these services counts; the relay is a service within the others.
+SERVICES = {"api", "worker", "relay", "manage"}
+
+
+@pytest.fixture(scope="module")
+def deployment() -> Deployed:
+    return deployed(**LOAD_BALANCER)
+
+
+@pytest.fixture(scope="module")
+def alarms(deployment: Deployed) -> dict[str, dict[str, Any]]:
+    found = deployment.resources("AWS::CloudWatch::Alarm").values()
+    return {alarm["AlarmName"].removeprefix("skincare-"): alarm for alarm in found}
+
+
+Metric = tuple[str, str, dict[str, str]]
+
+
+def metrics_of(properties: dict[str, Any]) -> Iterator[Metric]:
+    """Every namespace, name and dimensions in an alarm or a scaling policy."""
+    if "MetricName" in properties:
+        dimensions = {d["Name"]: d["Value"] for d in properties.get("Dimensions", [])}
+        yield properties["Namespace"], properties["MetricName"], dimensions
+    for query in properties.get("Metrics", []):
+        if "MetricStat" in query:
+            yield from metrics_of(query["MetricStat"]["Metric"])
+
+
+def dashboard_metrics(deployment: Deployed) -> Iterator[Metric]:
+    body = json.loads(deployment.resource("dashboard", "Dashboard")["DashboardBody"])
+    for widget in body["widgets"]:
+        for metric in widget["properties"]["metrics"]:
+            texts = [part for part in metric if isinstance(part, str)]
+            if texts:
+                namespace, name, *pairs = texts
+                yield namespace, name, dict(zip(pairs[::2], pairs[1::2], strict=True))
+
+
+def all_metrics(deployment: Deployed) -> list[Metric]:
+    policy = deployment.resource("scaling", "WorkerBacklog")
+    tracked = policy["TargetTrackingScalingPolicyConfiguration"]["CustomizedMetricSpecification"]
+    alarms = deployment.resources("AWS::CloudWatch::Alarm").values()
+    return [
+        *(metric for alarm in alarms for metric in metrics_of(alarm)),
+        *metrics_of(tracked),
+        *dashboard_metrics(deployment),
+    ]
+
+
+def test_the_metrics_of_the_shop_are_those_that_it_tells(deployment: Deployed) -> None:
+    ours = [metric for metric in all_metrics(deployment) if metric[0] == NAMESPACE]
+
+    assert {name for _, name, _ in ours} <= set(UNITS)
+    for _, name, dimensions in ours:
+        assert set(dimensions) == {"service", "environment"}, name
+        assert dimensions["service"] in SERVICES
+        assert dimensions["environment"] == "production"
+
+
+def test_every_task_says_the_environment_that_the_alarms_watch(deployment: Deployed) -> None:
+    for task in ("api", "worker"):
+        (container,) = deployment.resource(task, "TaskDefinition")["ContainerDefinitions"]
+        assert {"Name": "APP_ENV", "Value": "production"} in container["Environment"]
+
+
+def test_the_metrics_of_aws_are_of_our_queues_services_and_load_balancer(
+    deployment: Deployed,
+) -> None:
+    queues = {queue["QueueName"] for queue in deployment.resources("AWS::SQS::Queue").values()}
+    services = {
+        deployment.resource(service, "Service")["ServiceName"] for service in ("api", "worker")
+    }
+    for namespace, name, dimensions in all_metrics(deployment):
+        if namespace == "AWS/SQS":
+            assert dimensions["QueueName"] in queues, name
+        elif namespace in ("ECS/ContainerInsights", "AWS/ECS"):
+            assert dimensions["ClusterName"] == "skincare"
+            assert dimensions["ServiceName"] in services, name
+        elif namespace == "AWS/ApplicationELB":
+            # https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-cloudwatch-metrics.html
+            assert dimensions == {
+                "LoadBalancer": "app/shop/0123",
+                "TargetGroup": "targetgroup/skincare-api/4567",
+            }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "dead-letters",
+        "oldest-event",
+        "deaf-workers",
+        "backlog-growing",
+        "outbox-stuck",
+        "no-payments",
+        "events-failed",
+        "worker-unhealthy",
+        "worker-missing",
+        "api-errors",
+        "api-unhealthy",
+    ],
+)
+def test_each_alarm_wakes_somebody_and_says_when_it_is_over(
+    name: str, alarms: dict[str, dict[str, Any]]
+) -> None:
+    assert alarms[name]["AlarmActions"] == alarms[name]["OKActions"] == ["alarms-topic.Topic"]
+    assert alarms[name]["AlarmDescription"]
+    assert "TreatMissingData" in alarms[name]
+
+
+def test_a_failing_event_is_given_up_before_its_age_alarms(
+    alarms: dict[str, dict[str, Any]],
+) -> None:
+    policy = settings.SQS_POLICY
+    longest_retry = sum(policy.backoff) * (1 + policy.backoff_jitter)
+
+    assert alarms["oldest-event"]["Threshold"] > longest_retry
+    assert alarms["oldest-event"]["Threshold"] > policy.visibility_timeout
+
+
+def test_the_outbox_alarms_later_than_the_relay_tries_again(
+    alarms: dict[str, dict[str, Any]],
+) -> None:
+    threshold = alarms["outbox-stuck"]["Threshold"]
+
+    assert threshold > settings.RELAY_SWEEP_SECONDS * 1.25
+    assert threshold > settings.RELAY_BACKOFF_SECONDS[1]
+
+
+def test_one_dead_letter_is_enough(alarms: dict[str, dict[str, Any]]) -> None:
+    alarm = alarms["dead-letters"]
+
+    assert (alarm["ComparisonOperator"], alarm["Threshold"]) == ("GreaterThanThreshold", 0)
+    assert alarm["EvaluationPeriods"] == 1
+
+
+def test_the_log_lines_that_are_counted_are_written(deployment: Deployed) -> None:
+    (counted,) = deployment.resources("AWS::Logs::MetricFilter").values()
+    pattern = re.fullmatch(
+        r'\{ \$\.event = "(\w+)" && \$\.(\w+) = "([\w.]+)" \}', counted["FilterPattern"]
+    )
+    assert pattern is not None
+    event, field, value = pattern.groups()
+
+    written = log_calls(ROOT / "skincare" / "events" / "outbox.py")
+    assert field in written[event]
+    assert value == PAYMENT_PROCESSED
+    assert counted["LogGroupName"] in {
+        group["LogGroupName"] for group in deployment.resources("AWS::Logs::LogGroup").values()
+    }
+    name = counted["MetricTransformations"][0]["MetricName"]
+    namespace = counted["MetricTransformations"][0]["MetricNamespace"]
+    assert (namespace, name, {}) in all_metrics(deployment)
+
+
+def log_calls(path: Path) -> dict[str, set[str]]:
+    """Return the fields of each event name that is logged in a file."""
+    found: dict[str, set[str]] = {}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("log."):
+            fields = {keyword.arg for keyword in node.keywords if keyword.arg}
+            for text in ast.walk(node.args[0]):
+                if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                    found[text.value] = fields
+    return found
+
+
+def test_every_parameter_is_documented_and_used() -> None:
+    for name in names():
+        template = load(name)
+        text = (ROOT / "ecs" / f"{name}.yaml").read_text()
+        for parameter, definition in template.parameters.items():
+            assert definition.get("Description"), f"{name}.yaml: {parameter}"
+            assert text.count(parameter) > 1, f"{name}.yaml does not use {parameter}"
+
+
+def test_a_parameter_that_two_templates_share_is_the_same_in_both() -> None:
+    seen: dict[str, tuple[str, Any]] = {}
+    for name in names():
+        for parameter, definition in load(name).parameters.items():
+            other, known = seen.setdefault(parameter, (name, definition))
+            assert {k: definition.get(k) for k in ("Type", "Default", "AllowedPattern")} == {
+                k: known.get(k) for k in ("Type", "Default", "AllowedPattern")
+            }, f"{parameter} in {name}.yaml and {other}.yaml"

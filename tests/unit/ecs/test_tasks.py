@@ -1,0 +1,240 @@
+"""Each process gets what the settings read, and the time to end that the policy says."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.urls import resolve
+
+from ecs.template import deployed, load
+from skincare.sqs import health
+from skincare.sqs.heartbeat import INTERVAL
+from tests.unit.ecs.account import LOAD_BALANCER
+from tests.unit.test_settings import PRODUCTION, variables_read
+
+SETTINGS = (Path(settings.BASE_DIR) / "skincare" / "settings.py").read_text()
+#: Read by the settings, and in production better left out.
+DEVELOPMENT_ONLY = {"DEBUG", "SQS_ENDPOINT_URL"}
+#: Read by the settings, of use to the worker alone.
+WORKER_ONLY = {"WORKER_CONCURRENCY", "SQS_HEALTH_FILE"}
+SECRETS = {
+    "SECRET_KEY",
+    "DATABASE_URL",
+    "EMAIL_URL",
+    "MIDTRANS_SERVER_KEY",
+    "XENDIT_CALLBACK_TOKEN",
+}
+TASKS = ["api", "worker", "migration"]
+
+
+def container(task: str, **parameters: Any) -> dict[str, Any]:
+    definition = deployed(**parameters).resource(task, "TaskDefinition")
+    (only,) = definition["ContainerDefinitions"]
+    return dict(only)
+
+
+def names(pairs: list[dict[str, Any]]) -> set[str]:
+    assert len({pair["Name"] for pair in pairs}) == len(pairs), "a name is given twice"
+    return {pair["Name"] for pair in pairs}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_each_task_gets_every_variable_that_the_settings_read_and_none_that_nobody_reads(
+    task: str,
+) -> None:
+    wanted = variables_read(SETTINGS) - DEVELOPMENT_ONLY - SECRETS
+    if task != "worker":
+        wanted -= WORKER_ONLY
+
+    assert names(container(task)["Environment"]) == wanted
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_each_secret_comes_from_secrets_manager_and_never_from_the_environment(task: str) -> None:
+    definition = container(task)
+
+    assert names(definition["Secrets"]) == SECRETS
+    assert variables_read(SETTINGS) >= SECRETS
+    assert names(definition["Environment"]) & SECRETS == set()
+
+
+@pytest.mark.parametrize(
+    ("providers", "missing"),
+    [("midtrans", "XENDIT_CALLBACK_TOKEN"), ("xendit", "MIDTRANS_SERVER_KEY")],
+)
+@pytest.mark.parametrize("task", TASKS)
+def test_the_secret_of_a_disabled_gateway_is_not_asked_for(
+    task: str, providers: str, missing: str
+) -> None:
+    definition = container(task, PaymentProviders=providers)
+
+    assert names(definition["Secrets"]) == SECRETS - {missing}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_has_all_that_production_requires(task: str) -> None:
+    definition = container(task)
+
+    assert names(definition["Environment"]) | names(definition["Secrets"]) >= set(PRODUCTION)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_secrets_are_those_of_the_secrets_template_and_the_execution_role_reads_them(
+    task: str,
+) -> None:
+    statements = deployed().resource("roles", "ExecutionRole")["Policies"][0]["PolicyDocument"]
+    readable = next(s["Resource"] for s in statements["Statement"] if s["Sid"] == "ReadTheSecrets")
+
+    for secret in container(task)["Secrets"]:
+        template, logical_id = secret["ValueFrom"].split(".")
+        assert template == "secrets"
+        assert deployed().resource("secrets", logical_id)["Name"] == f"skincare/{secret['Name']}"
+        assert secret["ValueFrom"] in readable
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_three_task_definitions_are_one_in_all_that_the_process_does_not_choose(
+    task: str,
+) -> None:
+    own = {"Name", "Command", "PortMappings", "HealthCheck", "StopTimeout"}
+
+    def shared(definition: dict[str, Any]) -> dict[str, Any]:
+        rest = {key: value for key, value in definition.items() if key not in own}
+        rest["Environment"] = [p for p in rest["Environment"] if p["Name"] not in WORKER_ONLY]
+        rest["LogConfiguration"] = {
+            **rest["LogConfiguration"],
+            "Options": {
+                key: str(value).replace(definition["Name"], "TASK")
+                for key, value in rest["LogConfiguration"]["Options"].items()
+            },
+        }
+        return rest
+
+    assert shared(container(task)) == shared(container("api"))
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_nothing_can_be_written_but_the_temporary_folder_and_nothing_is_privileged(
+    task: str,
+) -> None:
+    definition = container(task)
+
+    assert definition["ReadonlyRootFilesystem"] is True
+    assert [m["ContainerPath"] for m in definition["MountPoints"]] == ["/tmp"]  # noqa: S108
+    assert definition["LinuxParameters"]["Capabilities"] == {"Drop": ["ALL"]}
+    assert definition["LinuxParameters"]["InitProcessEnabled"] is True
+    assert definition.get("Privileged", False) is False
+    assert {limit["Name"] for limit in definition["Ulimits"]} == {"nofile", "core"}
+
+
+# -- The worker ------------------------------------------------------------------------------------
+
+
+def test_a_stopping_worker_has_the_time_that_the_policy_says() -> None:
+    policy = settings.SQS_POLICY
+
+    assert container("worker")["StopTimeout"] == policy.stop_timeout
+    assert container("worker")["StopTimeout"] > policy.hard_time_limit
+
+
+def test_the_worker_says_itself_whether_it_is_well() -> None:
+    check = container("worker")["HealthCheck"]
+
+    assert check["Command"] == ["CMD", "python", "-m", health.__name__]
+    assert_within_fargates_limits(check)
+    assert check["Interval"] * check["Retries"] > health.MAX_TICK_AGE
+    assert check["StartPeriod"] > 2 * INTERVAL
+
+
+def test_the_worker_writes_its_health_file_where_it_may_write() -> None:
+    environment = {p["Name"]: p["Value"] for p in container("worker")["Environment"]}
+
+    assert Path(environment["SQS_HEALTH_FILE"]).parent == Path("/tmp")  # noqa: S108
+    assert Path(environment["SQS_HEALTH_FILE"]).name == Path(settings.SQS_POLICY.health_file).name
+
+
+def test_the_workers_concurrency_is_the_policys_unless_a_parameter_says_otherwise() -> None:
+    environment = {p["Name"]: p["Value"] for p in container("worker")["Environment"]}
+
+    assert environment["WORKER_CONCURRENCY"] == settings.SQS_POLICY.concurrency
+
+
+def test_nobody_connects_to_a_worker() -> None:
+    service = deployed().resource("worker", "Service")
+    group = deployed().resource("network", "WorkerSecurityGroup")
+
+    assert "PortMappings" not in container("worker")
+    assert "LoadBalancers" not in service
+    assert "SecurityGroupIngress" not in group
+
+
+# -- The API ---------------------------------------------------------------------------------------
+
+
+def test_the_api_is_asked_for_health_on_its_port_and_paths() -> None:
+    definition = container("api")
+    (port,) = definition["PortMappings"]
+    url = f"http://127.0.0.1:{port['ContainerPort']}/healthz"
+
+    assert url in definition["HealthCheck"]["Command"][-1]
+    assert_within_fargates_limits(definition["HealthCheck"])
+    assert resolve("/healthz").func.__name__ == "healthz"
+    assert resolve("/readyz").func.__name__ == "readyz"
+    assert "/readyz" in load("api").parameters["TargetGroupArn"]["Description"]
+
+
+def test_the_load_balancer_alone_reaches_the_apis_port() -> None:
+    (port,) = container("api")["PortMappings"]
+    (target,) = deployed().resource("api", "Service")["LoadBalancers"]
+    (rule,) = deployed().resource("network", "ApiSecurityGroup")["SecurityGroupIngress"]
+
+    assert target["ContainerPort"] == port["ContainerPort"]
+    assert target["ContainerName"] == container("api")["Name"]
+    assert rule["FromPort"] == rule["ToPort"] == port["ContainerPort"]
+    assert rule["SourceSecurityGroupId"] == "<LoadBalancerSecurityGroupId>"
+
+
+def assert_within_fargates_limits(check: dict[str, Any]) -> None:
+    # https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_HealthCheck.html
+    assert 5 <= check["Interval"] <= 300
+    assert 2 <= check["Timeout"] <= 60
+    assert check["Timeout"] < check["Interval"]
+    assert 1 <= check["Retries"] <= 10
+    assert 0 <= check["StartPeriod"] <= 300
+
+
+# -- Both services ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("service", ["api", "worker"])
+def test_services_run_in_private_subnets_and_roll_back_by_themselves(service: str) -> None:
+    properties = deployed(PrivateSubnetIds=["subnet-1", "subnet-2"]).resource(service, "Service")
+    network = properties["NetworkConfiguration"]["AwsvpcConfiguration"]
+    deployment = properties["DeploymentConfiguration"]
+
+    assert network["AssignPublicIp"] == "DISABLED"
+    assert network["Subnets"] == ["subnet-1", "subnet-2"]
+    assert deployment["DeploymentCircuitBreaker"] == {"Enable": True, "Rollback": True}
+    assert deployment["Alarms"]["Enable"] is deployment["Alarms"]["Rollback"] is True
+    assert set(deployment["Alarms"]["AlarmNames"]) <= set(alarm_names())
+    assert "DesiredCount" not in properties, "a deployment would undo what the scaling did"
+
+
+def alarm_names() -> Iterator[str]:
+    for alarm in deployed(**LOAD_BALANCER).resources("AWS::CloudWatch::Alarm").values():
+        yield alarm["AlarmName"]
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_logs_go_to_the_groups_that_the_execution_role_may_write(task: str) -> None:
+    options = container(task)["LogConfiguration"]["Options"]
+    groups = {
+        group["LogGroupName"]: f"cluster.{logical_id}.Arn"
+        for logical_id, group in deployed().resources("AWS::Logs::LogGroup").items()
+    }
+    statements = deployed().resource("roles", "ExecutionRole")["Policies"][0]["PolicyDocument"]
+    writable = next(s["Resource"] for s in statements["Statement"] if s["Sid"] == "WriteTheLogs")
+
+    assert groups[options["awslogs-group"]] in writable

@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from skincare.sqs.policy import SQSPolicy
 from skincare.telemetry.logs import configure_logging
+from skincare.telemetry.redaction import keep_secret
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -27,6 +28,16 @@ if APP_ENV not in ("development", "test", "production"):
         f"APP_ENV is {APP_ENV!r}: set it to development, test or production."
     )
 IN_PRODUCTION = APP_ENV == "production"
+RELEASE = env.str("RELEASE", default="development")
+LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
+if LOG_LEVEL not in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"):
+    raise ImproperlyConfigured(
+        f"LOG_LEVEL is {LOG_LEVEL!r}: set it to DEBUG, INFO, WARNING, ERROR or CRITICAL."
+    )
+LOGGING_CONFIG = None  # Django's own; ours comes first, to tell what is wrong with the rest
+configure_logging(
+    level=LOG_LEVEL, console=APP_ENV == "development", environment=APP_ENV, release=RELEASE
+)
 
 
 def required(name: str, *, development: str) -> str:
@@ -113,8 +124,6 @@ XENDIT_CALLBACK_TOKEN = provider_secret(
 )
 
 SENTRY_DSN = env.str("SENTRY_DSN", default="")
-RELEASE = env.str("RELEASE", default="development")
-LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
 
 vars().update(env.email_url_config(required("EMAIL_URL", development="consolemail://")))
 if EMAIL_FILE_PATH := vars().get("EMAIL_FILE_PATH", ""):
@@ -239,10 +248,11 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
 WHITENOISE_USE_FINDERS = not IN_PRODUCTION
+COLLECTED_STATIC_FILES = "whitenoise.storage.CompressedManifestStaticFilesStorage"
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
-        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        "BACKEND": COLLECTED_STATIC_FILES
         if IN_PRODUCTION
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
@@ -259,19 +269,14 @@ if IN_PRODUCTION:
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
 
-LOGGING_CONFIG = None
-configure_logging(
-    level=LOG_LEVEL,
-    console=APP_ENV == "development",
-    environment=APP_ENV,
-    release=RELEASE,
-    secrets=[
+keep_secret(  # from all lines and reports
+    [
         SECRET_KEY,
         MIDTRANS_SERVER_KEY,
         XENDIT_CALLBACK_TOKEN,
         str(DATABASES["default"].get("PASSWORD", "")),
         str(vars().get("EMAIL_HOST_PASSWORD", "")),
-    ],
+    ]
 )
 if SENTRY_DSN:
     from skincare.telemetry.errors import start_sentry

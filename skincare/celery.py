@@ -1,7 +1,7 @@
 """The Celery app: `celery -A skincare worker` consumes the order events."""
 
 import os
-from typing import Any
+import sys
 
 from celery import Celery
 from celery.signals import celeryd_init, setup_logging
@@ -9,15 +9,22 @@ from celery.signals import celeryd_init, setup_logging
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "skincare.settings")
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 
 from skincare.events.routing import adopt
 from skincare.sqs import configure
-from skincare.telemetry.worker import prepare_worker
+from skincare.telemetry.worker import keep_logging, prepare_worker
+
+try:
+    policy = settings.SQS_POLICY
+except ImproperlyConfigured:  # Celery would put the one sentence that helps into a page of text
+    sys.excepthook(*sys.exc_info())
+    raise SystemExit(1) from None
 
 app = Celery("skincare")
 configure(
     app,
-    policy=settings.SQS_POLICY,
+    policy=policy,
     queues={settings.ORDER_EVENTS_QUEUE_URL.rsplit("/", 1)[-1]: settings.ORDER_EVENTS_QUEUE_URL},
     region=settings.AWS_REGION,
     endpoint_url=settings.SQS_ENDPOINT_URL,
@@ -25,8 +32,4 @@ configure(
 )
 app.autodiscover_tasks()
 celeryd_init.connect(prepare_worker)
-
-
-@setup_logging.connect
-def keep_django_logging(**_: Any) -> None:
-    """Leave the logging that the settings made; Celery sets up its own unless this is connected."""
+setup_logging.connect(keep_logging)

@@ -8,7 +8,7 @@ import json
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -21,7 +21,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from skincare.telemetry import library_lines
 from skincare.telemetry.identity import IDENTITY
-from skincare.telemetry.redaction import keep_secret, redact_fields
+from skincare.telemetry.redaction import redact_fields
 
 log = structlog.get_logger(__name__)
 
@@ -47,16 +47,14 @@ def configure_logging(
     console: bool,
     environment: str,
     release: str,
-    secrets: Iterable[str] = (),
 ) -> None:
     """Send structlog's and the standard library's records through one handler on stdout.
 
     `level` is a standard level name. Only our own loggers go below INFO: what libraries say there
     holds message bodies, SQL and credentials. `console` asks for the readable form where stdout is
-    a terminal. `secrets` are never written, wherever they appear.
+    a terminal.
     """
     IDENTITY.environment, IDENTITY.release = environment, release
-    keep_secret(secrets)
     handler = StdoutHandler(sys.stdout)
     handler.setFormatter(_formatter(readable=console and sys.stdout.isatty()))
     root = logging.getLogger()
@@ -180,11 +178,11 @@ class StdoutHandler(logging.StreamHandler[Any]):
 def _log_the_end(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
 ) -> None:
-    """Make one line of the error that ends this process, if it is a service's."""
-    if IDENTITY.service == "manage" or not issubclass(kind, Exception):
+    """Make one line of the error that ends this process, unless a person sees its terminal."""
+    if sys.stderr.isatty() or not issubclass(kind, Exception):
         sys.__excepthook__(kind, error, traceback)
     else:
-        log.critical("process_failed", exc_info=(kind, error, traceback))
+        log.critical("process_failed", error=str(error), exc_info=(kind, error, traceback))
 
 
 def _log_the_end_of_a_thread(failure: threading.ExceptHookArgs) -> None:

@@ -3,6 +3,8 @@
 import sys
 from typing import Any
 
+from celery.utils.log import get_multiprocessing_logger
+
 from skincare.telemetry.identity import identify
 from skincare.telemetry.task_context import follow_tasks
 from skincare.telemetry.transport_metrics import count_transport_events
@@ -15,3 +17,10 @@ def prepare_worker(*, instance: Any, **_: Any) -> None:
     count_transport_events()
     if not sys.stdout.isatty():
         instance.quiet = True  # the banner at the start is no JSON
+
+
+def keep_logging(**_: Any) -> None:
+    """Leave the logging that the settings made. Connect it to Celery's `setup_logging`, for Celery
+    sets up its own where nothing is connected."""
+    # What the pool says of its processes goes to stderr by itself.
+    get_multiprocessing_logger().propagate = True

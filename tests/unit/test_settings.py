@@ -28,6 +28,7 @@ PRODUCTION = {
     ("changes", "message"),
     [
         ({"APP_ENV": "staging"}, "APP_ENV is 'staging': set it to development, test or production"),
+        ({"LOG_LEVEL": "loud"}, "LOG_LEVEL is 'LOUD': set it to DEBUG, INFO, WARNING"),
         ({"SECRET_KEY": ""}, "SECRET_KEY is empty: set it"),
         ({"SECRET_KEY": "short"}, "SECRET_KEY is shorter than 50 characters: make one with"),
         ({"DEBUG": "true"}, "DEBUG is on in production: remove DEBUG"),
@@ -48,6 +49,7 @@ PRODUCTION = {
 def test_a_wrong_setting_is_refused_with_its_remedy(
     changes: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("skincare.telemetry.logs.configure_logging", lambda **_: None)
     for name, value in {**PRODUCTION, **changes}.items():
         monkeypatch.setenv(name, value)
     for name in {"DEBUG", "SQS_ENDPOINT_URL", "PAYMENT_PROVIDERS"} - set(changes):

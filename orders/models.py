@@ -84,6 +84,7 @@ class Order(models.Model):
 
     class Meta:
         ordering = ["-created_at"]
+        permissions = [("release_order", "Can release a held order")]
         indexes = [
             # The sweep's question; paid orders, nearly all of the table, are not in it.
             models.Index(fields=["created_at"], name="order_unpaid", condition=Q(status="pending")),

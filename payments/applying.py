@@ -56,6 +56,14 @@ def apply_notification(payment: Payment, notification: GatewayNotification) -> A
             return _move(payment, status, notification)
 
 
+def take_notified(payment: Payment, told: PaymentNotification) -> Applied:
+    """Take the state that a held notification tells of, because persons decided so.
+
+    The payment is locked and not held. It is held again where its order is paid already.
+    """
+    return _move(payment, PaymentStatus(told.status), told)
+
+
 def _learn_ids(payment: Payment, notification: GatewayNotification) -> None:
     if not payment.transaction_id:
         payment.transaction_id = notification.transaction_id
@@ -121,7 +129,11 @@ def _refund(payment: Payment, plan: RefundPlan, notification: GatewayNotificatio
     return applied
 
 
-def _move(payment: Payment, status: PaymentStatus, notification: GatewayNotification) -> Applied:
+def _move(
+    payment: Payment,
+    status: PaymentStatus,
+    notification: GatewayNotification | PaymentNotification,
+) -> Applied:
     """Take the new state, and publish where it means something else to the order than the old."""
     was_paid, was_unpaid = payment.status in PAID, payment.status in UNPAID
     payment.status = status

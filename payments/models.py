@@ -3,6 +3,7 @@
 import uuid
 from typing import Any, NoReturn
 
+from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
@@ -48,6 +49,11 @@ class Payment(models.Model):
 
     class Meta:
         ordering = ["-created_at"]
+        permissions = [
+            ("request_acceptance", "Can ask that a held payment be accepted"),
+            ("accept_held", "Can accept a held payment that another person asked for"),
+            ("dismiss_held", "Can end the hold of a payment without accepting it"),
+        ]
         indexes = [
             models.Index(fields=["-created_at"], name="payment_newest"),
             models.Index(fields=["status", "-created_at"], name="payment_status"),
@@ -92,6 +98,47 @@ class Payment(models.Model):
         return bool(self.held_reason)
 
 
+class Acceptance(models.Model):
+    """One person asks that a held payment be taken as its gateway told it; another one accepts.
+
+    It is for the hold as it was when it was asked for: `held_reason` is a copy. It is closed when
+    somebody accepts, or ends the hold otherwise.
+    """
+
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="acceptances")
+    held_reason = models.CharField(max_length=255)
+    reason = models.TextField(help_text="why it is right to accept it")
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    requested_at = models.DateTimeField(default=timezone.now, editable=False)
+    accepted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", null=True, blank=True
+    )
+    closed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["payment"],
+                condition=Q(closed_at__isnull=True),
+                name="payment_acceptance_one_open",
+            ),
+            models.CheckConstraint(
+                name="payment_acceptance_two_persons",
+                condition=~Q(accepted_by=F("requested_by")),
+            ),
+            models.CheckConstraint(
+                name="payment_acceptance_accepted_is_closed",
+                condition=Q(accepted_by__isnull=True) | Q(closed_at__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"acceptance of {self.payment_id}"
+
+
 class PaymentRefund(AppendOnlyModel):
     """Money that went back, once per refund key; a payment's rows add up to `refunded_rupiah`."""
 
@@ -127,8 +174,8 @@ class PaymentNotification(models.Model):
     """One thing a gateway told us, kept once however often it is told.
 
     What was told never changes. The outcome is written with it, and changes once at most: an
-    unmatched notification gets its final outcome when its order is there. The model and a trigger
-    in the database refuse everything else.
+    unmatched notification gets its final outcome when its order is there, or from a person. The
+    model and a trigger in the database refuse everything else; only `payments.retention` deletes.
     """
 
     class Outcome(models.TextChoices):
@@ -137,6 +184,7 @@ class PaymentNotification(models.Model):
         IGNORED = "ignored", "ignored"  # it tells of an earlier state than the payment's
         HELD = "held", "held"  # a person must decide; the reason says why
         UNMATCHED = "unmatched", "unmatched"  # its order or payment is not known (yet)
+        DISMISSED = "dismissed", "dismissed"  # unmatched, and a person said that it never will be
 
     provider = models.CharField(max_length=32)
     identity = models.CharField(max_length=255, help_text="the same for every repeat")
@@ -160,6 +208,9 @@ class PaymentNotification(models.Model):
 
     class Meta:
         ordering = ["-id"]
+        permissions = [
+            ("match_notification", "Can match an unmatched notification to an order, or dismiss it")
+        ]
         indexes = [
             models.Index(fields=["provider", "transaction_id"], name="notification_transaction"),
             models.Index(fields=["order_reference"], name="notification_order"),
@@ -169,12 +220,21 @@ class PaymentNotification(models.Model):
             models.UniqueConstraint(fields=["provider", "identity"], name="notification_once"),
             models.CheckConstraint(
                 name="notification_outcome_known",
-                condition=Q(outcome__in=["applied", "repeated", "ignored", "held", "unmatched"]),
+                condition=Q(
+                    outcome__in=[
+                        "applied",
+                        "repeated",
+                        "ignored",
+                        "held",
+                        "unmatched",
+                        "dismissed",
+                    ]
+                ),
             ),
             models.CheckConstraint(
                 name="notification_matched_or_not",
-                condition=Q(outcome="unmatched", payment__isnull=True)
-                | (~Q(outcome="unmatched") & Q(payment__isnull=False)),
+                condition=Q(outcome__in=["unmatched", "dismissed"], payment__isnull=True)
+                | (~Q(outcome__in=["unmatched", "dismissed"]) & Q(payment__isnull=False)),
             ),
         ]
 
@@ -194,13 +254,17 @@ class PaymentNotification(models.Model):
 
         Raises `AppendOnlyError` where it has one already.
         """
+        self._end(payment=payment, outcome=outcome, reason=reason)
+
+    def dismiss(self, *, reason: str) -> None:
+        """Write that an unmatched notification will never be matched.
+
+        Raises `AppendOnlyError` where it has an outcome already.
+        """
+        self._end(payment=None, outcome=self.Outcome.DISMISSED, reason=reason)
+
+    def _end(self, **values: Any) -> None:
         unmatched = type(self).objects.filter(pk=self.pk, outcome=self.Outcome.UNMATCHED)
-        values = {
-            "payment": payment,
-            "outcome": outcome,
-            "reason": reason,
-            "decided_at": timezone.now(),
-        }
-        if not unmatched.update(**values):
+        if not unmatched.update(decided_at=timezone.now(), **values):
             raise AppendOnlyError(f"{self} is decided")
         self.refresh_from_db()

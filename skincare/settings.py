@@ -179,8 +179,8 @@ CELERY_APP = "skincare.celery.app"
 CHECKOUT_MAX_LINES = 50
 CHECKOUT_MAX_QUANTITY = 99
 IDEMPOTENCY_KEY_MAX_LENGTH = 255
-# `manage.py prune` deletes what is older. A processed event makes a late repeat harmless, so it stays
-# longer than any queue keeps a message; skincare.events.checks holds these numbers to that.
+# `manage.py prune` deletes what is older. A processed event makes a late repeat harmless, so it
+# stays longer than any queue keeps a message; skincare.events.checks holds the days to that.
 PRUNE_OUTBOX_DAYS = 30
 PRUNE_PROCESSED_EVENTS_DAYS = 90
 PRUNE_NOTIFICATIONS_DAYS = 730

@@ -1,9 +1,12 @@
 """System checks over the numbers that must agree; each says how to mend what is wrong."""
 
+import math
 from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
+
+from skincare.sqs.queues import DLQ_RETENTION, QUEUE_RETENTION
 
 
 @register()
@@ -49,6 +52,31 @@ def numbers_agree(**_: Any) -> list[CheckMessage]:
                 "EMAIL_RETRY_WAIT_SECONDS needs one wait between each two of the "
                 f"{settings.EMAIL_TRIES} EMAIL_TRIES.",
                 id="events.E004",
+            )
+        )
+    return problems + _retention_problems()
+
+
+def _retention_problems() -> list[CheckMessage]:
+    """Return what would let a late repeat of an event be processed as if it were new."""
+    # A message can wait in the queue, then in the dead-letter queue, then be put back once more.
+    longest = math.ceil((2 * QUEUE_RETENTION + DLQ_RETENTION) / 86_400)
+    kept = settings.PRUNE_PROCESSED_EVENTS_DAYS
+    problems: list[CheckMessage] = []
+    if kept <= longest:
+        problems.append(
+            Error(
+                f"PRUNE_PROCESSED_EVENTS_DAYS ({kept}) is not above {longest}: a queue could still "
+                "hold a message whose event would then be processed again. Raise it.",
+                id="events.E005",
+            )
+        )
+    if not 0 < settings.PRUNE_OUTBOX_DAYS <= kept:
+        problems.append(
+            Error(
+                f"PRUNE_OUTBOX_DAYS ({settings.PRUNE_OUTBOX_DAYS}) is not 1 to "
+                f"PRUNE_PROCESSED_EVENTS_DAYS ({kept}): the outbox row of an event goes first.",
+                id="events.E006",
             )
         )
     return problems

@@ -78,6 +78,13 @@ class ProcessedEvent(models.Model):
     class Meta:
         verbose_name = "processed event"
         ordering = ["-id"]
+        permissions = [
+            ("view_operations", "Can see the operations page and the dead-letter queue"),
+            ("replay_event", "Can put an event back on the queue"),
+            ("skip_event", "Can mark an event as skipped"),
+            ("redrive_dead_letters", "Can put dead letters back"),
+            ("discard_dead_letters", "Can discard dead letters"),
+        ]
         indexes = [
             models.Index(fields=["order_id"], name="processed_order"),
             models.Index(fields=["status", "claimed_at"], name="processed_status"),

@@ -1,0 +1,124 @@
+"""Notifications whose order nobody knows: a person matches one to its order, or dismisses it."""
+
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+
+from orders.lifecycle import lock_order
+from orders.models import Order
+from payments.applying import apply_notification
+from payments.matching import lock_payment
+from payments.models import Payment, PaymentNotification
+from payments.providers.base import GatewayNotification
+from payments.status import PaymentStatus
+from skincare.events import audit
+from skincare.events.interventions import ReasonMissing
+
+log = structlog.get_logger(__name__)
+
+_Outcome = PaymentNotification.Outcome
+
+
+class NotUnmatched(Exception):
+    """The notification has its outcome already, or there is none with this id."""
+
+
+class NoSuchOrder(Exception):
+    """There is no order with this number or id."""
+
+
+class AnotherOrder(Exception):
+    """The gateway's transaction belongs to another order."""
+
+
+def match(*, notification_id: int, order: str, reason: str, user: Any) -> Payment:
+    """Match an unmatched notification to the order with this number or id.
+
+    It pays nothing yet: the payment and the order are held, because the gateway did not name the
+    order. `payments.held` then accepts what was told, which takes another person's yes. Raises
+    `NotUnmatched`, `NoSuchOrder`, `AnotherOrder` and `ReasonMissing`.
+    """
+    _check_reason(reason)
+    with transaction.atomic():
+        # Order first, as a webhook does that repeats the notification at this moment.
+        found = lock_order(_find(order).pk)
+        stored = _lock_unmatched(notification_id)
+        told = _normal_form(stored, order=found, doubt=f"matched by hand: {reason}")
+        payment = lock_payment(told)
+        if payment is None or payment.order_id != found.pk:
+            raise AnotherOrder(str(stored))
+        applied = apply_notification(payment, told)
+        stored.decide(payment=payment, outcome=applied.outcome, reason=applied.reason)
+        audit.record(
+            actor=user.get_username(),
+            action="matched to an order",
+            subject=stored,
+            name=str(stored),
+            order=found.number,
+            payment=str(payment.pk),
+            reason=reason,
+        )
+    log.info("notification_matched", payment_id=str(payment.pk), order_id=str(found.pk))
+    return payment
+
+
+def dismiss(*, notification_id: int, reason: str, user: Any) -> PaymentNotification:
+    """End the wait of an unmatched notification: no order will come. Repeats are answered with 200.
+
+    Raises `NotUnmatched` and `ReasonMissing`.
+    """
+    _check_reason(reason)
+    with transaction.atomic():
+        stored = _lock_unmatched(notification_id)
+        stored.dismiss(reason=f"dismissed: {reason}"[:255])
+        audit.record(
+            actor=user.get_username(),
+            action="dismissed",
+            subject=stored,
+            name=str(stored),
+            reason=reason,
+        )
+    log.info("notification_dismissed", provider=stored.provider)
+    return stored
+
+
+def _check_reason(reason: str) -> None:
+    if not reason.strip():
+        raise ReasonMissing(ReasonMissing.__doc__)
+
+
+def _lock_unmatched(notification_id: int) -> PaymentNotification:
+    unmatched = PaymentNotification.objects.filter(outcome=_Outcome.UNMATCHED)
+    stored = unmatched.select_for_update().filter(pk=notification_id).first()
+    if stored is None:
+        raise NotUnmatched(str(notification_id))
+    return stored
+
+
+def _find(order: str) -> Order:
+    try:
+        found = Order.objects.filter(pk=UUID(order)).first()
+    except ValueError:
+        found = Order.objects.filter(number=order.strip().upper()).first()
+    if found is None:
+        raise NoSuchOrder(order)
+    return found
+
+
+def _normal_form(stored: PaymentNotification, *, order: Order, doubt: str) -> GatewayNotification:
+    """Return what was told as if it named the order, and as doubtful. Its refunds are left out."""
+    return GatewayNotification(
+        provider=stored.provider,
+        identity=stored.identity,
+        transaction_id=stored.transaction_id,
+        order_reference=str(order.pk),
+        status=PaymentStatus(stored.status) if stored.status else None,
+        amount=stored.amount,
+        currency=stored.currency,
+        occurred_at=stored.occurred_at,
+        channel=stored.channel,
+        doubt=doubt,
+        payload=stored.payload,
+    )

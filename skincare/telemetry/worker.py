@@ -1,5 +1,6 @@
 """What a Celery worker tells of itself."""
 
+import logging
 import sys
 from typing import Any
 
@@ -23,4 +24,6 @@ def keep_logging(**_: Any) -> None:
     """Leave the logging that the settings made. Connect it to Celery's `setup_logging`, for Celery
     sets up its own where nothing is connected."""
     # What the pool says of its processes goes to stderr by itself.
-    get_multiprocessing_logger().propagate = True
+    pool = get_multiprocessing_logger()
+    pool.propagate = True
+    pool.setLevel(logging.WARNING)  # at INFO: how it allocates memory

@@ -31,6 +31,7 @@ QUEUE = "skincare-order-events"
 WORKER_PROCESSES = 2
 WEB = (sys.executable, "-m", "gunicorn", "skincare.wsgi", "--workers=1", "--threads=8")
 WORKER = (sys.executable, "-m", "celery", "-A", "skincare", "worker")
+START_SECONDS = 120.0  # a busy machine of two cores
 STOP_SECONDS = 20.0  # the events of a demonstration take milliseconds
 
 
@@ -67,8 +68,8 @@ class Stack:
             stack.enter_context(self.worker)
             address = self.web_url.removeprefix("http://")
             self.web = stack.enter_context(self._start("web", [*WEB, f"--bind={address}"]))
-            self.web.wait_ready(self._web_answers, seconds=60)
-            self.worker.wait_ready(self._health.exists, seconds=60)
+            self.web.wait_ready(self._web_answers, seconds=START_SECONDS)
+            self.worker.wait_ready(self._health.exists, seconds=START_SECONDS)
             self._stack = stack.pop_all()
         return self
 

@@ -14,7 +14,7 @@ import requests
 
 from skincare.local.deadline import wait_until
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(300)
 
 
 def environment() -> dict[str, str]:
@@ -52,7 +52,7 @@ def shop(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
     try:
         wait_until(
             lambda: "Ctrl-C" in output.read_text() or process.poll() is not None,
-            seconds=120,
+            seconds=200,
             what="the shop to be up",
         )
         yield process, output

@@ -21,13 +21,15 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from skincare.telemetry import library_lines
 from skincare.telemetry.identity import IDENTITY
-from skincare.telemetry.redaction import redact_fields
+from skincare.telemetry.redaction import redact_field
 
 log = structlog.get_logger(__name__)
 
 _OURS: Final = ("skincare", "orders", "payments")
 #: Their errors are reported where they are raised; see `report_errors_to`.
 _REPORTED_ELSEWHERE: Final = ("celery.app.trace", "django.request", "sentry_sdk.errors")
+#: Fields whose values are no more than words of the code and the settings.
+_FROM_CODE: Final = frozenset({"timestamp", "level", "event", "service", "env", "logger"})
 _PLAIN_TYPES: Final = (UUID, Decimal, date, Path)
 
 
@@ -139,7 +141,10 @@ def _report(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
 def _redact(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
     if "_aws" in line:  # numbers under names that we chose
         return line
-    return redact_fields(line)
+    return {
+        name: value if name in _FROM_CODE else redact_field(name, value)
+        for name, value in line.items()
+    }
 
 
 def _without_embedded_metrics(_: WrappedLogger, __: str, line: EventDict) -> EventDict:

@@ -57,10 +57,11 @@ def redact(text: str) -> str:
 
 def redact_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return `fields` with all texts redacted, and without the values of private fields."""
-    return {name: _redact_value(name, value) for name, value in fields.items()}
+    return {name: redact_field(name, value) for name, value in fields.items()}
 
 
-def _redact_value(name: str, value: Any) -> Any:
+def redact_field(name: str, value: Any) -> Any:
+    """Return `value` as a line may tell it under `name`."""
     if name in PRIVATE_FIELDS:
         return REDACTED
     if isinstance(value, str):
@@ -68,7 +69,7 @@ def _redact_value(name: str, value: Any) -> Any:
     if isinstance(value, Mapping):
         return redact_fields(value)
     if isinstance(value, list | tuple):
-        return [_redact_value("", item) for item in value]
+        return [redact_field("", item) for item in value]
     return value
 
 

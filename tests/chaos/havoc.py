@@ -67,15 +67,20 @@ DATABASE_TROUBLES = [
     "PostgreSQL crashed",
 ]
 PAYMENT_TASK = "payments.payment_processed"
-FAILING_SHARE = 0.5
+STRIKES, MIN_EVENTS_BETWEEN = 25, 30
+"""How often processes are killed in a run, and how many events have to be done in between."""
+FAILING_SHARE = 0.35
 """Of the calls of one action, while a fault is on."""
 
 
 class Havoc:
     """All troubles at once, from `__enter__` to `__exit__`; `struck` counts them by name."""
 
-    def __init__(self, shop: Shop, *, seed: int, poison_messages: int, duplicates: int) -> None:
+    def __init__(
+        self, shop: Shop, *, seed: int, events: int, poison_messages: int, duplicates: int
+    ) -> None:
         self._shop = shop
+        self._rest = max(MIN_EVENTS_BETWEEN, events / STRIKES)
         self._seed = seed
         self._over = threading.Event()
         self._stack = ExitStack()
@@ -91,9 +96,9 @@ class Havoc:
         self._database_troubles = itertools.cycle(DATABASE_TROUBLES)
 
     def __enter__(self) -> Self:
-        self._start("processes", self._break_processes, every=(0.5, 2.0))
+        self._start("processes", self._break_processes, every=(1.0, 2.0), events=self._rest)
         self._start("network", self._break_network, every=(0.3, 1.5))
-        self._start("database", self._break_database, every=(4.0, 8.0))
+        self._start("database", self._break_database, every=(2.0, 4.0), events=2.5 * self._rest)
         self._start("duplicates", self._duplicate, every=(0.05, 0.3))
         self._start("poison", self._poison, every=(0.1, 0.6))
         return self
@@ -110,14 +115,25 @@ class Havoc:
             self._duplicate(last)
 
     def _start(
-        self, name: str, strike: Callable[[random.Random], None], every: tuple[float, float]
+        self,
+        name: str,
+        strike: Callable[[random.Random], None],
+        *,
+        every: tuple[float, float],
+        events: float = 0,
     ) -> None:
+        """Strike `every` some seconds, and not before so many `events` are done since the last
+        time: a slow machine is not to be hit more often for the same work, or good messages would
+        use up their receives."""
         chance = random.Random(f"{self._seed}-{name}")  # noqa: S311
 
         def run() -> None:
+            done = 0
             try:
                 while not self._over.wait(chance.uniform(*every)):
-                    strike(chance)
+                    if not events or (now := self._shop.events_done()) >= done + events:
+                        strike(chance)
+                        done = now if events else 0
             except BaseException as error:
                 self.failures.append(error)
                 raise

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, LiteralString
 
 from skincare.events.schema import new_event_id
+from skincare.sqs.queues import depth
 from tests.chaos.buyers import Bought
 from tests.chaos.shop import STOCK, Shop
 
@@ -39,14 +40,10 @@ class Verdict:
     seconds_to_done: tuple[float, float] = (0.0, 0.0)
 
 
-def unfinished(shop: Shop) -> int:
-    """How many events are still on their way: unsent, or not done."""
-    return _number(
-        shop,
-        "SELECT count(*) FROM events_outboxevent o"
-        " LEFT JOIN events_processedevent p USING (event_id)"
-        " WHERE o.sent_at IS NULL OR p.status IS NULL OR p.status NOT IN ('done', 'skipped')",
-    )
+def at_rest(shop: Shop) -> bool:
+    """Whether nothing is on its way any more: no event unsent, no message on the queue."""
+    unsent = _number(shop, "SELECT count(*) FROM events_outboxevent WHERE sent_at IS NULL")
+    return unsent == 0 and sum(depth(shop.client, shop.queue_url)) == 0
 
 
 def judge(shop: Shop, bought: list[Bought]) -> Verdict:

@@ -1,0 +1,1 @@
+"""Simulates the scaling policy of scaling.yaml on three days of a shop: `make scaling`."""

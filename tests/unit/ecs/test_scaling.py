@@ -1,0 +1,97 @@
+"""The simulation loses no event, keeps to the policy, and says what scaling.md says."""
+
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from ecs.scaling.__main__ import HEAD, markdown, row
+from ecs.scaling.fleet import Prices, Requests, Task, percentile, simulate
+from ecs.scaling.policies import HIGH_DATAPOINTS, LOW_DATAPOINTS, Fixed, from_template
+from ecs.scaling.traffic import SALE_OPENS, SALE_TIMES_MEAN, arrivals, rate
+from ecs.template import load
+
+DOCUMENT = (Path(settings.BASE_DIR) / "ecs" / "scaling.md").read_text()
+WANTED_SECONDS = 10
+
+
+def test_the_target_is_the_wanted_wait_times_the_throughput_of_a_task() -> None:
+    assert from_template().target == WANTED_SECONDS * Task.events_per_second
+    assert f"= {WANTED_SECONDS} s " in DOCUMENT
+
+
+def test_the_limits_and_cooldowns_are_those_of_the_template() -> None:
+    policy = from_template()
+
+    assert (policy.min_tasks, policy.max_tasks) == (1, 10)
+    assert (policy.scale_out_cooldown, policy.scale_in_cooldown) == (60, 300)
+
+
+def test_every_worker_of_the_largest_fleet_finds_a_database_connection() -> None:
+    most = from_template().max_tasks * settings.SQS_POLICY.concurrency
+
+    assert most <= 100, "PostgreSQL's default max_connections"
+
+
+def test_no_event_is_lost_or_made_up() -> None:
+    traffic = arrivals(mean=2.0)
+
+    run = simulate(traffic, from_template(), Task())
+
+    assert sum(run.arrived) == sum(traffic)
+    assert run.done + run.backlog[-1] == sum(traffic)
+    assert max(run.latencies) < 3600
+
+
+@pytest.mark.parametrize(
+    "load",
+    [[0] * 1800, [3000] * 600 + [0] * 3600, ([500] * 60 + [0] * 240) * 6],
+    ids=["nothing", "far too much", "bursts"],
+)
+def test_the_fleet_never_leaves_its_limits(load: list[int]) -> None:
+    policy = from_template()
+
+    run = simulate(load, policy, Task())
+
+    assert {policy.min_tasks <= tasks <= policy.max_tasks for tasks in run.tasks} == {True}
+    assert run.done + run.backlog[-1] == sum(load)
+
+
+def test_workers_come_when_three_readings_agree_and_leave_after_fifteen() -> None:
+    busy, quiet = 20 * 60, 60 * 60
+    run = simulate([200] * busy + [0] * quiet, from_template(), Task())
+
+    first_more = next(minute for minute, tasks in enumerate(run.tasks) if tasks > 1)
+    assert first_more == HIGH_DATAPOINTS + 1
+    empty = next(m for m, waiting in enumerate(run.backlog) if m > first_more and not waiting)
+    fewer = next(m for m, tasks in enumerate(run.tasks) if m > empty and tasks < max(run.tasks))
+    assert fewer - empty >= LOW_DATAPOINTS
+    assert run.tasks[-1] < max(run.tasks)
+
+
+def test_a_fixed_fleet_with_room_lets_nothing_wait() -> None:
+    run = simulate([100] * 600, Fixed(4), Task(), tasks=4)
+
+    assert percentile(run.latencies, 1.0) == 0
+
+
+def test_the_sale_is_thirty_times_the_mean_at_its_height() -> None:
+    most = max(rate(second, mean=1.0) for second in range(SALE_OPENS, SALE_OPENS + 3600))
+
+    assert most == pytest.approx(SALE_TIMES_MEAN, rel=0.05)
+
+
+def test_the_table_in_the_documentation_is_what_the_simulation_says() -> None:
+    run = simulate(arrivals(mean=5.0), from_template(), Task())
+    name = f"backlog per task {from_template().target} (scaling.yaml)"
+
+    table = markdown(HEAD, [row(name, run, Task(), Prices(), Requests())])
+
+    for line in table.splitlines():
+        assert line in DOCUMENT
+
+
+def test_a_task_starts_within_the_time_that_its_health_check_gives_it() -> None:
+    text = load("worker").resources["TaskDefinition"]["Properties"]["ContainerDefinitions"][0]
+
+    assert text["HealthCheck"]["StartPeriod"] >= Task.start_seconds

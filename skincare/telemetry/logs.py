@@ -30,6 +30,7 @@ _OURS: Final = ("skincare", "orders", "payments")
 _REPORTED_ELSEWHERE: Final = ("celery.app.trace", "django.request", "sentry_sdk.errors")
 #: Fields whose values are no more than words of the code and the settings.
 _FROM_CODE: Final = frozenset({"timestamp", "level", "event", "service", "env", "logger"})
+_NOT_FOR_PERSONS: Final = frozenset({"env", "release", "environment", "_aws"})
 _PLAIN_TYPES: Final = (UUID, Decimal, date, Path)
 
 
@@ -82,9 +83,13 @@ def configure_logging(
 
 def _formatter(*, readable: bool) -> logging.Formatter:
     shape: list[Processor] = (
-        [_without_embedded_metrics, structlog.dev.ConsoleRenderer()]
+        [
+            _for_a_person,
+            # Its own choice shows the values of variables.
+            structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+        ]
         if readable
-        else [structlog.processors.format_exc_info, _redact, _as_json]
+        else [_as_json]
     )
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[_name_event, structlog.contextvars.merge_contextvars],
@@ -92,6 +97,8 @@ def _formatter(*, readable: bool) -> logging.Formatter:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _arrange,
             _report,
+            structlog.processors.format_exc_info,
+            _redact,
             *shape,
         ],
         use_get_message=False,  # a library's message is put together by `library_lines`
@@ -147,9 +154,9 @@ def _redact(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
     }
 
 
-def _without_embedded_metrics(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
-    line.pop("_aws", None)
-    return line
+def _for_a_person(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
+    """Leave out what is the same on each line of a developer's terminal, and what is for AWS."""
+    return {name: value for name, value in line.items() if name not in _NOT_FOR_PERSONS}
 
 
 _encode = json.JSONEncoder(

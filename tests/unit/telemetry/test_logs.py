@@ -2,9 +2,12 @@
 
 import json
 import logging
+import os
+import pty
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -197,3 +200,38 @@ def test_a_thread_can_be_another_service(thread_service: str) -> None:
         log.info("outbox_relayed")
 
     assert [line["service"] for line in lines.all()] == [thread_service]
+
+
+@pytest.mark.parametrize("console", [True, False])
+def test_lines_are_readable_only_on_a_terminal_and_only_where_it_is_asked_for(
+    console: bool,
+) -> None:
+    program = f"""
+import structlog
+from skincare.telemetry.logs import configure_logging
+configure_logging(level="INFO", console={console}, environment="test", release="r")
+secret = "".join(["not", "-to-be-", "told"])
+try:
+    1 / 0
+except ZeroDivisionError:
+    structlog.get_logger("orders.x").exception("order_failed", order_id="8e4f", who="a@b.example")
+"""
+    terminal, its_end = pty.openpty()
+    with subprocess.Popen([sys.executable, "-c", program], stdout=its_end) as process:
+        os.close(its_end)
+        text = _read_all(terminal)
+    assert process.returncode == 0
+
+    assert "not-to-be-told" not in text
+    assert "a@b.example" not in text
+    assert "ZeroDivisionError" in text
+    assert text.startswith("{") is not console
+
+
+def _read_all(terminal: int) -> str:
+    """What is written to a terminal until its last writer ends."""
+    chunks = []
+    with suppress(OSError), open(terminal, "rb", buffering=0) as reader:  # Linux: EIO at the end
+        while chunk := reader.read(4096):
+            chunks.append(chunk)
+    return b"".join(chunks).decode()

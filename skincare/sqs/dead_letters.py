@@ -55,6 +55,23 @@ class Message:
     sent_at: datetime
 
 
+@dataclass(frozen=True)
+class Move:
+    """A move that SQS makes by itself. `status` is SQS's word, such as RUNNING or COMPLETED.
+
+    The numbers are approximate; `to_move` is None where SQS does not say it.
+    """
+
+    status: str
+    moved: int
+    to_move: int | None
+    failure: str
+
+    @property
+    def is_over(self) -> bool:
+        return self.status not in ("RUNNING", "CANCELLING")
+
+
 @contextmanager
 def answered() -> Iterator[None]:
     """Raise `Unreachable` for whatever goes wrong with a call to SQS."""
@@ -149,6 +166,30 @@ class DeadLetterQueue:
                     },
                 )
         return gone
+
+    def start_move(self) -> str:
+        """Let SQS move all messages back to their queues, as they are; return the task's handle.
+
+        SQS takes one such task at a time for each queue, and moves up to 500 messages a second.
+        https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
+        """
+        with answered():
+            return self._client.start_message_move_task(SourceArn=self.arn)["TaskHandle"]
+
+    def move(self) -> Move:
+        """Return how far the newest move of this queue is."""
+        with answered():
+            answer = self._client.list_message_move_tasks(SourceArn=self.arn, MaxResults=1)
+        tasks = answer.get("Results", [])
+        if not tasks:
+            return Move("NONE", 0, None, "")
+        newest = tasks[0]
+        return Move(
+            newest.get("Status", ""),
+            newest.get("ApproximateNumberOfMessagesMoved", 0),
+            newest.get("ApproximateNumberOfMessagesToMove"),
+            newest.get("FailureReason", ""),
+        )
 
     def _receive(self, *, visibility: int, wait: int) -> list[Message]:
         with answered():

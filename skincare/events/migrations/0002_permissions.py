@@ -4,14 +4,23 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('events', '0001_initial'),
+        ("events", "0001_initial"),
     ]
 
     operations = [
         migrations.AlterModelOptions(
-            name='processedevent',
-            options={'ordering': ['-id'], 'permissions': [('view_operations', 'Can see the operations page and the dead-letter queue'), ('replay_event', 'Can put an event back on the queue'), ('skip_event', 'Can mark an event as skipped'), ('redrive_dead_letters', 'Can put dead letters back'), ('discard_dead_letters', 'Can discard dead letters')], 'verbose_name': 'processed event'},
+            name="processedevent",
+            options={
+                "ordering": ["-id"],
+                "permissions": [
+                    ("view_operations", "Can see the operations page and the dead-letter queue"),
+                    ("replay_event", "Can put an event back on the queue"),
+                    ("skip_event", "Can mark an event as skipped"),
+                    ("redrive_dead_letters", "Can put dead letters back"),
+                    ("discard_dead_letters", "Can discard dead letters"),
+                ],
+                "verbose_name": "processed event",
+            },
         ),
     ]

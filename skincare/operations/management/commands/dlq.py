@@ -1,0 +1,284 @@
+"""manage.py dlq: look through the dead-letter queue, put back, discard."""
+
+import json
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+
+from skincare.events import dead_letters
+from skincare.events.dead_letters import Outcome, Report
+from skincare.events.letters import DeadLetter, Filter, State
+from skincare.events.native_redrive import redrive_native
+from skincare.operations.progress import ProgressBar
+from skincare.operations.terminal import (
+    NOT_DONE,
+    USAGE,
+    OperatorCommand,
+    add_actor,
+    local_time,
+    since_argument,
+)
+from skincare.sqs.queues import Depth
+
+
+class Command(OperatorCommand):
+    help = (
+        "Look through the dead-letter queue without consuming it, put its events back on the "
+        "queue, or discard messages for ever. `dlq list` first."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+
+        listing = actions.add_parser("list", help="one line for each message")
+        _add_filters(listing)
+        listing.add_argument(
+            "--limit", type=int, default=1000, help="at most so many (%(default)s)"
+        )
+        _add_json(listing, "one JSON object for each message, one on each line")
+
+        show = actions.add_parser("show", help="everything about one message")
+        show.add_argument("id", help="the message's id, or its event's")
+        _add_json(show, "one JSON object")
+
+        redrive = actions.add_parser(
+            "redrive",
+            help="put events back through the outbox, under the same event id",
+            description="What is done already stays done. A message is deleted here only after its "
+            "event is in the outbox. Events that are finished are left alone unless --force. "
+            "Messages in which there is no event can only be moved with --native.",
+        )
+        _add_filters(redrive)
+        redrive.add_argument("--all", action="store_true", help="all messages: give no filter")
+        redrive.add_argument(
+            "--force",
+            action="store_true",
+            help="finished events too: what they did stays done once, their email is sent again",
+        )
+        redrive.add_argument(
+            "--native",
+            action="store_true",
+            help="let SQS move all messages back as they are (StartMessageMoveTask): no filter",
+        )
+        _add_acting(redrive)
+
+        discard = actions.add_parser("discard", help="delete messages for ever")
+        _add_filters(discard)
+        discard.add_argument("--all", action="store_true", help="all messages: give no filter")
+        discard.add_argument("--reason", required=True, help="why, for the audit entry")
+        _add_acting(discard)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        match options["action"]:
+            case "list":
+                self._list(**options)
+            case "show":
+                self._show(**options)
+            case "redrive" if options["native"]:
+                self._redrive_natively(**options)
+            case "redrive":
+                self._redrive(**options)
+            case "discard":
+                self._discard(**options)
+
+    def _list(self, *, limit: int, json: bool, **options: Any) -> None:
+        found = 0
+        for letter in dead_letters.peek(limit=limit, matching=_filter(options)):
+            found += 1
+            if json:
+                self.write_json(document_of(letter))
+            else:
+                self.write(_line(letter))
+        if not found:
+            raise CommandError("No message matches.", returncode=NOT_DONE)
+        if not json:
+            self.stderr.write(f"{found} messages" + (" (more may be there)" * (found == limit)))
+
+    def _show(self, *, id: str, json: bool, **_: Any) -> None:  # noqa: A002 the argument's name
+        found = 0
+        for letter in dead_letters.peek(limit=None):
+            if id in (letter.message_id, letter.event_id):
+                found += 1
+                if json:
+                    self.write_json({**document_of(letter), "body": letter.body})
+                else:
+                    self._write_letter(letter)
+        if not found:
+            raise CommandError("No message has this id or this event id.", returncode=NOT_DONE)
+
+    def _write_letter(self, letter: DeadLetter) -> None:
+        self.write(f"message    {letter.message_id}, {letter.size_bytes} bytes, {letter.kind}")
+        self.write(f"sent       {local_time(letter.sent_at)}")
+        self.write(f"received   {letter.receive_count} times, looks included")
+        self.write(f"state      {letter.summary}")
+        self.write(f"refused    {letter.reason or 'no: a worker takes it'}")
+        if letter.event is not None:
+            self.write(f"event      {json.dumps(letter.event.document(), indent=2)}")
+            self.write(f"\nmanage.py event show {letter.event_id} tells the rest.")
+        else:
+            self.write(f"body       {letter.body[:2000]!r}")
+
+    def _redrive(
+        self, *, force: bool, dry_run: bool, yes: bool, actor: str, **options: Any
+    ) -> None:
+        matching = _filter(options, all_needed=True)
+        with ProgressBar() as bar:
+            plan = dead_letters.redrive(
+                matching=matching, actor=actor, force=force, dry_run=True, progress=bar
+            )
+        wanted = plan.counts[Outcome.REDRIVEN]
+        self._check_plan(plan)
+        if dry_run or not wanted:
+            return self._finish(plan, json=options["json"])
+        if force:
+            self.stderr.write("--force: what is finished runs again and sends its email again.")
+        self.confirm(f"{wanted} events go back on the queue.", yes=yes)
+        with ProgressBar() as bar:
+            report = dead_letters.redrive(
+                matching=_only(plan), actor=actor, force=force, progress=bar
+            )
+        return self._finish(report, json=options["json"])
+
+    def _discard(
+        self, *, reason: str, dry_run: bool, yes: bool, actor: str, **options: Any
+    ) -> None:
+        if not reason.strip():
+            raise CommandError("--reason is empty.", returncode=USAGE)
+        matching = _filter(options, all_needed=True)
+        with ProgressBar() as bar:
+            plan = dead_letters.discard(
+                matching=matching, reason=reason, actor=actor, dry_run=True, progress=bar
+            )
+        self._check_plan(plan)
+        if dry_run:
+            return self._finish(plan, json=options["json"])
+        self.confirm(f"{len(plan.results)} messages are deleted for ever.", yes=yes)
+        with ProgressBar() as bar:
+            report = dead_letters.discard(
+                matching=_only(plan), reason=reason, actor=actor, progress=bar
+            )
+        return self._finish(report, json=options["json"])
+
+    def _redrive_natively(self, *, dry_run: bool, yes: bool, actor: str, **options: Any) -> None:
+        if _filter(options) != Filter() or options["force"]:
+            raise CommandError(
+                "--native moves all messages: SQS knows no filter, and no state to force.",
+                returncode=USAGE,
+            )
+        there: Depth = dead_letters.open_queue().depth()
+        if not there.visible:
+            raise CommandError("The dead-letter queue is empty.", returncode=NOT_DONE)
+        text = f"About {there.visible} messages go back to the queue as they are, poison too."
+        if dry_run:
+            self.write(text)
+            return
+        self.confirm(text, yes=yes)
+        with ProgressBar() as bar:
+            move = redrive_native(actor=actor, progress=bar)
+        if options["json"]:
+            self.write_json({"status": move.status, "moved": move.moved, "failure": move.failure})
+        else:
+            self.write(f"{move.status}: {move.moved} messages moved. {move.failure}".strip())
+        if move.status != "COMPLETED":
+            raise CommandError("The move did not complete.", returncode=NOT_DONE)
+
+    def _check_plan(self, plan: Report) -> None:
+        if not plan.results:
+            raise CommandError(
+                f"No message matches ({plan.looked_at} looked at).", returncode=NOT_DONE
+            )
+
+    def _finish(self, report: Report, *, json: bool) -> None:
+        """Print what became of the messages; fail where one was left."""
+        if json:
+            self.write_json(
+                {
+                    "dry_run": report.dry_run,
+                    "looked_at": report.looked_at,
+                    "counts": report.counts,
+                    "messages": [
+                        {
+                            "message_id": letter.message_id,
+                            "event_id": letter.event_id,
+                            "outcome": outcome,
+                        }
+                        for letter, outcome in report.results
+                    ],
+                }
+            )
+        else:
+            would = "would be " if report.dry_run else ""
+            for outcome, number in sorted(report.counts.items()):
+                is_end = outcome in (Outcome.REDRIVEN, Outcome.DISCARDED)
+                self.write(f"{number:6}  {would if is_end else 'left: '}{outcome}")
+        ended = report.counts[Outcome.REDRIVEN] + report.counts[Outcome.DISCARDED]
+        if ended < len(report.results):
+            raise CommandError(
+                f"{len(report.results) - ended} messages are left alone.", returncode=NOT_DONE
+            )
+
+
+def document_of(letter: DeadLetter) -> dict[str, Any]:
+    """Return what --json tells of a letter: ids and states, not the body."""
+    return {
+        "message_id": letter.message_id,
+        "kind": letter.kind,
+        "state": letter.state,
+        "summary": letter.summary,
+        "reason": letter.reason,
+        "sent_at": letter.sent_at.isoformat(),
+        "last_at": letter.last_at.isoformat(),
+        "receive_count": letter.receive_count,
+        "size_bytes": letter.size_bytes,
+        "event": letter.event.document() if letter.event else None,
+    }
+
+
+def _line(letter: DeadLetter) -> str:
+    what = f"{letter.event_type} {letter.event_id}" if letter.event else letter.kind
+    summary = letter.summary.splitlines()[0]
+    return f"{letter.message_id}  {local_time(letter.last_at)}  {what}  {summary}"
+
+
+def _only(plan: Report) -> Filter:
+    """Return the filter for just those messages that the operator has agreed to."""
+    return Filter(message_ids=frozenset(letter.message_id for letter, _ in plan.results))
+
+
+def _filter(options: dict[str, Any], *, all_needed: bool = False) -> Filter:
+    matching = Filter(
+        event_type=options["type"],
+        error=options["error"],
+        since=options["since"],
+        state=options["state"],
+        message_ids=frozenset(options["id"]) if options["id"] else None,
+    )
+    if all_needed and (matching == Filter()) is not options["all"]:
+        raise CommandError("Say which messages: by a filter, or --all.", returncode=USAGE)
+    return matching
+
+
+def _add_filters(parser: CommandParser) -> None:
+    parser.add_argument("--type", help="event type, such as payment.processed")
+    parser.add_argument("--error", help="part of the error or of the reason for the refusal")
+    parser.add_argument(
+        "--since",
+        type=since_argument,
+        metavar="2h",
+        help="last tried since then (90s, 30m, 2h, 7d, or a time); sent, if it was never tried",
+    )
+    parser.add_argument("--state", choices=[state.value for state in State])
+    parser.add_argument(
+        "--id", action="append", metavar="MESSAGE_ID", help="this message; can be repeated"
+    )
+
+
+def _add_acting(parser: CommandParser) -> None:
+    parser.add_argument("--dry-run", action="store_true", help="only say what would be done")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    add_actor(parser)
+    _add_json(parser, "one JSON object with the counts and each message's outcome")
+
+
+def _add_json(parser: CommandParser, text: str) -> None:
+    parser.add_argument("--json", action="store_true", help=f"print {text}")

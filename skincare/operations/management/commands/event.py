@@ -1,0 +1,191 @@
+"""manage.py event: one event's story, and what a person can do with it."""
+
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import CommandError, CommandParser
+from django.db.models import QuerySet
+
+from payments.story import Story, story
+from skincare.events import interventions
+from skincare.events.claim import Finished, NotFound, StillInProgress
+from skincare.events.interventions import AlreadyFinished, ReasonMissing, UnknownEvent
+from skincare.events.models import ProcessedEvent
+from skincare.operations.terminal import (
+    NOT_DONE,
+    OperatorCommand,
+    add_actor,
+    local_time,
+    since_argument,
+)
+
+_REFUSALS = (AlreadyFinished, UnknownEvent, StillInProgress, NotFound, Finished, ReasonMissing)
+
+
+class Command(OperatorCommand):
+    help = "Show what happened to an event, put it back on the queue, or mark it as skipped."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        actions = parser.add_subparsers(dest="action", required=True)
+
+        listing = actions.add_parser("list", help="one line for each event that workers know")
+        listing.add_argument("--status", choices=ProcessedEvent.Status.values)
+        listing.add_argument("--type", help="event type, such as payment.processed")
+        listing.add_argument("--order", help="the order's id")
+        listing.add_argument("--error", help="part of the last error")
+        listing.add_argument(
+            "--since", type=since_argument, metavar="2h", help="claimed last since then"
+        )
+        listing.add_argument("--limit", type=int, default=100, help="at most (%(default)s)")
+        _add_json(listing, "one JSON object for each event, one on each line")
+
+        show = actions.add_parser("show", help="its timeline, its order and its payment")
+        show.add_argument("event_id")
+        _add_json(show, "one JSON object")
+
+        replay = actions.add_parser(
+            "replay",
+            help="put it back on the queue under the same id",
+            description="What is done already stays done. A finished event is refused unless "
+            "--force: then its email is sent again.",
+        )
+        replay.add_argument("event_id")
+        replay.add_argument("--force", action="store_true", help="even if it is finished")
+        add_actor(replay)
+
+        skip = actions.add_parser(
+            "skip",
+            help="mark it as skipped: no worker processes it any more",
+            description="For what was settled by hand. What is done stays done; an email that is "
+            "still to come is never sent.",
+        )
+        skip.add_argument("event_id")
+        skip.add_argument("--reason", required=True, help="why, for whoever looks later")
+        add_actor(skip)
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            match options["action"]:
+                case "list":
+                    self._list(**options)
+                case "show":
+                    self._show(options["event_id"], json=options["json"])
+                case "replay":
+                    replayed = interventions.put_back(
+                        options["event_id"], force=options["force"], actor=options["actor"]
+                    )
+                    self.write(str(replayed))
+                case "skip":
+                    skipped = interventions.skip(
+                        options["event_id"], reason=options["reason"], actor=options["actor"]
+                    )
+                    self.write(f"{skipped} is skipped")
+        except _REFUSALS as refusal:
+            text = f"{type(refusal).__name__}: {refusal}"
+            raise CommandError(text, returncode=NOT_DONE) from None
+
+    def _list(self, *, limit: int, json: bool, **options: Any) -> None:
+        found = list(_events(**options)[:limit])
+        for event in found:
+            if json:
+                self.write_json(_document(event))
+            else:
+                error = event.last_error.splitlines()[0] if event.last_error else ""
+                self.write(
+                    f"{local_time(event.claimed_at)}  {event.event_type} {event.event_id}  "
+                    f"{event.get_status_display()}, try {event.attempts}  {error}".rstrip()
+                )
+        if not found:
+            raise CommandError("No event matches.", returncode=NOT_DONE)
+
+    def _show(self, event_id: str, *, json: bool) -> None:
+        told = story(event_id)
+        if json:
+            self.write_json(
+                {
+                    "event": told.document,
+                    "status": told.status,
+                    "timeline": [
+                        {"at": one.at.isoformat(), "what": one.what, "detail": one.detail}
+                        for one in told.moments
+                    ],
+                    "order": _order(told),
+                    "payment": _payment(told),
+                }
+            )
+            return
+        self.write(f"{told.document['event_type']} {event_id}: {told.status}\n")
+        for moment in told.moments:
+            self.write(f"  {local_time(moment.at)}  {moment.what:28} {moment.detail}".rstrip())
+        for name, known in (("order", _order(told)), ("payment", _payment(told))):
+            told_of = ", ".join(f"{key} {value}" for key, value in known.items()) if known else "-"
+            self.write(f"\n{name}: {told_of}")
+
+
+def _events(
+    *,
+    status: str | None,
+    type: str | None,  # noqa: A002 the argument's name
+    order: str | None,
+    error: str | None,
+    since: datetime | None,
+    **_: Any,
+) -> QuerySet[ProcessedEvent]:
+    events = ProcessedEvent.objects.order_by("-id")
+    if status is not None:
+        events = events.filter(status=status).order_by("-claimed_at")
+    if type is not None:
+        events = events.filter(event_type=type)
+    if order is not None:
+        events = events.filter(order_id=order)
+    if error is not None:
+        events = events.filter(last_error__icontains=error)
+    if since is not None:
+        events = events.filter(claimed_at__gte=since)
+    return events
+
+
+def _document(event: ProcessedEvent) -> dict[str, Any]:
+    return {
+        "event_id": event.event_id,
+        "event_type": event.event_type,
+        "order_id": event.order_id,
+        "payment_id": event.payment_id,
+        "status": event.status,
+        "attempts": event.attempts,
+        "receive_count": event.receive_count,
+        "claimed_at": event.claimed_at.isoformat(),
+        "last_error": event.last_error,
+    }
+
+
+def _order(told: Story) -> dict[str, Any] | None:
+    order = told.order
+    if order is None:
+        return None
+    return {
+        "number": order.number,
+        "id": str(order.pk),
+        "status": order.status,
+        "total_rupiah": order.total_rupiah,
+        "held_reason": order.held_reason,
+    }
+
+
+def _payment(told: Story) -> dict[str, Any] | None:
+    payment = told.payment
+    if payment is None:
+        return None
+    return {
+        "id": str(payment.pk),
+        "provider": payment.provider,
+        "transaction_id": payment.transaction_id,
+        "status": payment.status,
+        "amount_rupiah": payment.amount_rupiah,
+        "refunded_rupiah": payment.refunded_rupiah,
+        "held_reason": payment.held_reason,
+    }
+
+
+def _add_json(parser: CommandParser, text: str) -> None:
+    parser.add_argument("--json", action="store_true", help=f"print {text}")

@@ -1,0 +1,163 @@
+"""What must be right before an API or a worker starts: each check is one line, OK or the fix."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from botocore.exceptions import BotoCoreError, ClientError
+from django.conf import settings
+from django.core.checks import ERROR, run_checks
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from skincare.events.dead_letters import open_queue, sqs_client
+from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable
+from skincare.sqs.queues import queue_problems
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+Role = Literal["api", "worker"]
+Action = Literal["SendMessage", "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"]
+
+#: What a role does with the queue, and with its dead-letter queue (the admin looks through it).
+_ON_QUEUE: Final[dict[Role, tuple[Action, ...]]] = {
+    "api": ("SendMessage",),
+    "worker": ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"),
+}
+_ON_DLQ: Final[dict[Role, tuple[Action, ...]]] = {
+    "api": ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"),
+    "worker": (),
+}
+_DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException", "InvalidClientTokenId"})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check: `problem` is empty where it is well, else it says what is wrong and the fix."""
+
+    name: str
+    problem: str = ""
+
+    @property
+    def is_ok(self) -> bool:
+        return not self.problem
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.problem or 'OK'}"
+
+
+def preflight(role: Role) -> Iterator[Finding]:
+    """Yield the findings for a role, each as soon as it is known. Changes nothing, anywhere."""
+    yield from _settings()
+    yield from _database()
+    yield from _queue(role)
+    yield from _dead_letter_queue(role)
+    if role == "worker":
+        yield _health_file()
+
+
+def _settings() -> Iterator[Finding]:
+    wrong = [check for check in run_checks() if check.level >= ERROR and not check.is_silenced()]
+    for check in wrong:
+        yield Finding(f"settings {check.id}", f"{check.msg} {check.hint or ''}".strip())
+    if not wrong:
+        yield Finding("settings")
+
+
+def _database() -> Iterator[Finding]:
+    try:
+        connection.ensure_connection()
+        executor = MigrationExecutor(connection)
+        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    except DatabaseError as error:
+        yield Finding(
+            "database",
+            f"does not answer ({type(error).__name__}): see DATABASE_URL, its security group, and "
+            "whether the server is up",
+        )
+        return
+    yield Finding("database")
+    names = ", ".join(f"{migration.app_label} {migration.name}" for migration, _ in missing)
+    fix = f"not applied: {names}. Run manage.py migrate."
+    yield Finding("migrations", fix if missing else "")
+
+
+def _queue(role: Role) -> Iterator[Finding]:
+    url = settings.ORDER_EVENTS_QUEUE_URL
+    client = sqs_client()
+    name = f"queue {url.rsplit('/', 1)[-1]}"
+    try:
+        problems = queue_problems(client, url, settings.SQS_POLICY)
+    except (ClientError, BotoCoreError, OSError) as error:
+        yield Finding(
+            name,
+            f"its attributes cannot be read ({_code(error)}): see ORDER_EVENTS_QUEUE_URL, "
+            "AWS_REGION, the network, and that the role has sqs:GetQueueAttributes",
+        )
+        return
+    yield Finding(name, " ".join(problems))
+    for action in _ON_QUEUE[role]:
+        yield _permission(client, url, name, action)
+
+
+def _dead_letter_queue(role: Role) -> Iterator[Finding]:
+    try:
+        queue = open_queue()
+    except (Unreachable, NoDeadLetterQueue):
+        return  # the queue's own finding tells it
+    name = f"dead-letter queue {queue.name}"
+    try:
+        queue.depth()
+    except Unreachable as error:
+        if _ON_DLQ[role]:
+            yield Finding(name, f"{error}: see that it exists, and sqs:GetQueueAttributes on it")
+        return
+    for action in _ON_DLQ[role]:
+        yield _permission(sqs_client(), queue.url, name, action)
+
+
+def _permission(client: "SQSClient", url: str, name: str, action: Action) -> Finding:
+    """Ask whether a call is denied with one that SQS cannot carry out.
+
+    A batch without entries, a receive of 11 messages, a receipt handle that is none: no message is
+    touched. What is known then is "not denied".
+    """
+    name = f"{name}, sqs:{action}"
+    try:
+        match action:
+            case "SendMessage":
+                client.send_message_batch(QueueUrl=url, Entries=[])
+            case "ReceiveMessage":
+                client.receive_message(QueueUrl=url, MaxNumberOfMessages=11)
+            case "DeleteMessage":
+                client.delete_message(QueueUrl=url, ReceiptHandle="preflight")
+            case "ChangeMessageVisibility":
+                client.change_message_visibility(
+                    QueueUrl=url, ReceiptHandle="preflight", VisibilityTimeout=0
+                )
+    except ClientError as error:
+        if _code(error).rsplit(".", 1)[-1] in _DENIED:
+            return Finding(name, f"denied ({_code(error)}): allow it in the task role's policy")
+        return Finding(name)
+    except (BotoCoreError, OSError) as error:
+        return Finding(name, f"no answer ({_code(error)}): try again")
+    return Finding(name)
+
+
+def _health_file() -> Finding:
+    folder = Path(settings.SQS_POLICY.health_file).parent
+    if folder.is_dir() and os.access(folder, os.W_OK):
+        return Finding("health file")
+    return Finding(
+        "health file",
+        f"{folder} cannot be written: mount a volume there, or set SQS_HEALTH_FILE",
+    )
+
+
+def _code(error: Exception) -> str:
+    if isinstance(error, ClientError):
+        return error.response.get("Error", {}).get("Code", "unknown")
+    return type(error).__name__

@@ -33,7 +33,7 @@ def _search_link(page: str, term: str, text: str) -> SafeString | str:
 class EventAdmin(ReadOnlyAdmin):
     """What both tables of events share: search by ids, and links to order and payment."""
 
-    search_fields = ["=event_id", "=order_id"]
+    search_fields = ["event_id__exact", "order_id__exact"]
     show_full_result_count = False
 
     @admin.display(description="order")
@@ -74,7 +74,7 @@ class ProcessedEventAdmin(EventAdmin):
         "finished_at",
     ]
     list_filter = ["status", "event_type", "claimed_at"]
-    search_fields = ["=event_id", "=order_id", "=payment_id"]
+    search_fields = ["event_id__exact", "order_id__exact", "payment_id__exact"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
         return ["order", "payment", "sending"]

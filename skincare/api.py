@@ -1,9 +1,8 @@
 """The public API: the apps' routes under one OpenAPI document, errors as RFC 9457 problems."""
 
-from typing import Any, Final
+from typing import Any
 
-import structlog
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
@@ -11,11 +10,6 @@ from ninja.openapi.schema import OpenAPISchema
 from orders.api import router as orders_router
 from orders.problems import CONTENT_TYPE, Problem, problem_response
 from payments.api import router as payments_router
-from skincare.telemetry.readiness import database_check
-
-log = structlog.get_logger(__name__)
-
-READY_WITHIN_SECONDS: Final = 1.0
 
 
 class ShopAPI(NinjaAPI):
@@ -74,16 +68,3 @@ def _field(location: tuple[Any, ...]) -> str:
     path = [part for part in location if part not in ("body", "query", "path", "header", "payload")]
     name = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return name.lstrip(".") or "body"
-
-
-def healthz(request: HttpRequest) -> JsonResponse:
-    """Say that the process lives; it asks nobody else."""
-    return JsonResponse({"status": "ok"})
-
-
-def readyz(request: HttpRequest) -> JsonResponse:
-    """Say whether requests can be served: the database answers. SQS is not part of it."""
-    if not database_check.passes(within=READY_WITHIN_SECONDS):
-        log.warning("readyz_failed")
-        return JsonResponse({"status": "database unreachable"}, status=503)
-    return JsonResponse({"status": "ok"})

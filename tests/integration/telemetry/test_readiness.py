@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from django.conf import LazySettings
 from django.db import connections
 from django.test import Client
 
@@ -22,7 +23,7 @@ def silent_port() -> Iterator[int]:
 @pytest.fixture(autouse=True)
 def fresh_check(monkeypatch: pytest.MonkeyPatch) -> None:
     """No check of another test is still under way."""
-    monkeypatch.setattr("skincare.api.database_check", BoundedCheck(ask_database))
+    monkeypatch.setattr("skincare.telemetry.health.database_check", BoundedCheck(ask_database))
 
 
 @pytest.mark.django_db(transaction=True)
@@ -61,6 +62,19 @@ def test_a_database_that_refuses_is_not_ready_at_once(
         started = time.monotonic()
         assert Client().get("/readyz").status_code == 503
         assert time.monotonic() - started < 0.9
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_a_load_balancer_calls_by_address_and_in_plain_http(
+    path: str, settings: LazySettings
+) -> None:
+    settings.ALLOWED_HOSTS = ["shop.example"]
+    settings.SECURE_SSL_REDIRECT = True
+    client = Client(headers={"Host": "10.0.0.5:8000"})
+
+    assert client.get(path).status_code == 200
+    assert client.get("/v1/products").status_code == 400
 
 
 def test_a_process_that_lives_is_healthy_without_a_database() -> None:

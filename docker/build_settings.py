@@ -11,3 +11,4 @@ from skincare.settings import *  # noqa: F403
 from skincare.settings import COLLECTED_STATIC_FILES, STORAGES
 
 STORAGES = {**STORAGES, "staticfiles": {"BACKEND": COLLECTED_STATIC_FILES}}
+WHITENOISE_KEEP_ONLY_HASHED_FILES = True  # pages name no others

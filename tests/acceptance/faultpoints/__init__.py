@@ -1,8 +1,8 @@
 """Points between the steps of an event at which a test makes the worker fail.
 
 A test puts files `<event_id>.<point>.<n>` into the folder FAULTS, each with what must happen
-there: `raise`, `kill` (the child process dies) or `hang` (until the hard time limit). Each file is
-used once, in the order of n.
+there: `raise`, `kill` (the child process dies), `hang` (until the hard time limit) or `grow` (until
+the kernel kills the process for its memory). Each file is used once, in the order of n.
 
     claim ──▶ effects ──▶ [effects] ──▶ commit ──▶ [email] ──▶ email ──▶ [done] ──▶ done
 """
@@ -29,3 +29,7 @@ def reach(point: str, event_id: str) -> None:
         if action == "hang":
             signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # the soft limit's signal: be deaf to it
             time.sleep(3600)  # until the hard limit kills this process
+        if action == "grow":
+            held = bytearray()
+            while True:
+                held += bytes(16 * 1024 * 1024)

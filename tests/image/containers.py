@@ -1,0 +1,55 @@
+"""Containers of the image as production runs them, on the host's network."""
+
+from typing import Any, Final
+
+from pytest_celery import CeleryTestWorker, CeleryWorkerContainer
+from pytest_docker_tools.exceptions import ContainerFailed
+
+USER: Final = 12345
+LOCKED_DOWN: Final[dict[str, Any]] = {
+    "user": f"{USER}:{USER}",  # any id: the image knows none of its users
+    "read_only": True,
+    "tmpfs": {"/tmp": ""},
+    "cap_drop": ["ALL"],
+    "security_opt": ["no-new-privileges"],
+    "network_mode": "host",
+}
+
+
+class WorkerContainer(CeleryWorkerContainer):
+    """pytest-celery's worker container, but of our image, and without an address of its own."""
+
+    def ready(self) -> bool:
+        """Wait for the worker's own word. The library's way waits for an address too."""
+        self.reload()
+        if self.status == "exited":
+            raise ContainerFailed(self, self.logs())
+        return self.status == "running" and self._wait_ready()
+
+    @property
+    def client(self) -> "WorkerContainer":
+        return self
+
+    @property
+    def celeryconfig(self) -> dict[str, Any]:
+        """Nothing: the image has its own configuration."""
+        return {}
+
+    def stop(self, *, seconds: int) -> int:
+        """Stop it as ECS does: SIGTERM, and SIGKILL after some seconds. Return its exit status."""
+        self._container.stop(timeout=seconds)
+        return int(self._container.wait()["StatusCode"])
+
+    def run(self, *command: str) -> tuple[int, str]:
+        """Run a command in it, as a health check is; return exit status and output."""
+        status, output = self.exec_run(list(command))
+        return status, output.decode()
+
+
+class ContainerWorker(CeleryTestWorker):
+    """The node of pytest-celery's cluster."""
+
+    container: WorkerContainer
+
+    def hostname(self) -> str:
+        return str(self.container.id[:12])

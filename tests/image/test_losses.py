@@ -1,0 +1,69 @@
+"""Containers that are killed, and processes that the kernel kills for their memory: nothing is lost.
+
+Under the acceptance tests' short numbers, so that a message comes back within seconds.
+"""
+
+import docker
+import pytest
+from pytest_celery import CeleryTestSetup
+
+from skincare.local.deadline import wait_until
+from tests.acceptance.conftest import Shop
+from tests.acceptance.settings import SQS_POLICY
+from tests.image.conftest import Numbers
+from tests.image.containers import WorkerContainer
+from tests.image.test_worker import assert_done_once
+
+pytestmark = [
+    pytest.mark.image,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.timeout(1800),
+]
+
+
+@pytest.fixture
+def numbers() -> Numbers:
+    return Numbers("tests.acceptance.settings", SQS_POLICY)
+
+
+def test_the_event_of_a_killed_container_is_done_by_the_next(
+    request: pytest.FixtureRequest,
+    celery_setup: CeleryTestSetup,
+    shop: Shop,
+    docker_client: docker.DockerClient,
+    default_worker_container: WorkerContainer,
+) -> None:
+    paid = shop.paid_order()
+    shop.plan(paid.event, "effects", "hang")
+    shop.deliver(paid.event)
+    shop.wait_for_status(paid.event, "processing")
+
+    default_worker_container.kill()
+
+    assert docker_client.containers.get(default_worker_container.id).wait()["StatusCode"] == 137
+    request.getfixturevalue("second_worker_container")
+    assert_done_once(shop, paid)
+    processed = shop.processed(paid.event)
+    assert processed is not None
+    assert processed.attempts == 2
+
+
+def test_the_event_of_a_process_out_of_memory_is_done_by_the_next_process(
+    celery_setup: CeleryTestSetup, shop: Shop, default_worker_container: WorkerContainer
+) -> None:
+    paid = shop.paid_order()
+    shop.plan(paid.event, "effects", "grow")
+
+    shop.deliver(paid.event)
+
+    assert_done_once(shop, paid)
+    default_worker_container.reload()
+    assert default_worker_container.status == "running"
+    wait_until(
+        lambda: int(
+            default_worker_container.run("sh", "-c", "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null")[1].split("oom_kill ")[-1].split()[0]
+        )
+        == 1,
+        seconds=1,
+        what="the kernel's count",
+    )

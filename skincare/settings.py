@@ -189,6 +189,7 @@ PRUNE_CHECKOUT_REQUESTS_DAYS = 30
 # -- Django ----------------------------------------------------------------------------------------
 
 INSTALLED_APPS = [
+    "skincare.operations",  # before the admin, whose frame it extends
     "django.contrib.admin",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -200,7 +201,6 @@ INSTALLED_APPS = [
     "skincare.events",
     "orders",
     "payments",
-    "skincare.operations",
 ]
 MIDDLEWARE = [
     "skincare.telemetry.request_id.RequestIdMiddleware",

@@ -1,0 +1,107 @@
+"""The page that someone opens at night: is anything stuck, what, and why."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from django.db import Error as DatabaseError
+from django.http import HttpRequest, HttpResponse
+
+from orders.models import Order
+from payments.models import Payment, PaymentNotification
+from skincare.events import figures
+from skincare.operations.charts import events_plot
+from skincare.operations.pages import page_for, show
+
+REFRESH_SECONDS: Final = 15
+#: An event that waits longer in the outbox is worth a look: the relay sends within seconds.
+OUTBOX_LATE_SECONDS: Final = 60
+_PERIODS: Final = (("last hour", timedelta(hours=1)), ("last day", timedelta(days=1)))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure, or why it is not there."""
+
+    value: Any = None
+    error: str = ""
+
+
+def ask(question: Callable[[], Any]) -> Figure:
+    """Return the figure; the page must come up when a figure cannot."""
+    try:
+        return Figure(question())
+    except DatabaseError as error:
+        return Figure(error=f"not available: {type(error).__name__}")
+
+
+@page_for("events.view_operations")
+def overview(request: HttpRequest) -> HttpResponse:
+    """Show the queues, the outbox, the events, and what needs a person."""
+    queues = figures.queue_figures()
+    outbox = ask(figures.outbox_figures)
+    events = ask(figures.event_figures)
+    waiting = ask(waiting_for_a_person)
+    return show(
+        request,
+        "overview.html",
+        title="Operations",
+        queues=queues,
+        outbox=outbox,
+        events=events,
+        waiting=waiting,
+        worries=worries(queues, outbox, events, waiting),
+        periods=[
+            {
+                "name": name,
+                "plot": ask(partial(_plot, period, name)),
+                "latency": ask(partial(figures.latency, period)),
+            }
+            for name, period in _PERIODS
+        ],
+        errors=ask(partial(figures.top_errors, timedelta(days=1))),
+        refresh_seconds=REFRESH_SECONDS,
+    )
+
+
+def _plot(period: timedelta, name: str) -> object:
+    return events_plot(figures.rates(period), title=f"Events per minute, {name}")
+
+
+def waiting_for_a_person() -> dict[str, int]:
+    """Return how many payments and orders are held, and how many notifications are unmatched."""
+    unmatched = PaymentNotification.Outcome.UNMATCHED
+    return {
+        "held payments": Payment.objects.exclude(held_reason="").count(),
+        "unmatched notifications": PaymentNotification.objects.filter(outcome=unmatched).count(),
+        "held orders": Order.objects.exclude(held_reason="").count(),
+    }
+
+
+def worries(
+    queues: list[figures.QueueFigures], outbox: Figure, events: Figure, waiting: Figure
+) -> list[str]:
+    """Return what is wrong, a sentence each; empty where nothing is."""
+    found = [f"{q.name}: SQS gives no figures ({q.error})." for q in queues if q.error]
+    found += [
+        f"{queue.depth.visible + queue.depth.in_flight} messages in {queue.name}: "
+        "nobody processes them until a person puts them back."
+        for queue in queues
+        if queue.is_dlq and queue.depth and queue.depth.visible + queue.depth.in_flight
+    ]
+    late = outbox.value.oldest_age_seconds if outbox.value else None
+    if late is not None and late > OUTBOX_LATE_SECONDS:
+        found.append(
+            f"{outbox.value.unsent} events wait to be sent, the oldest for {late:.0f} s: "
+            f"{outbox.value.last_error or 'does a relay run?'}"
+        )
+    if events.value and events.value.failed:
+        found.append(f"{events.value.failed} events failed at their last try.")
+    if events.value and events.value.interrupted:
+        found.append(f"{events.value.interrupted} events were left by a worker that died.")
+    if waiting.value:
+        found += [f"{count} {what} wait." for what, count in waiting.value.items() if count]
+    found += [figure.error for figure in (outbox, events, waiting) if figure.error]
+    return found

@@ -1,0 +1,38 @@
+"""What all pages of the operator share: who may open them, and the admin's frame around them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.auth.decorators import permission_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+View = Callable[..., HttpResponse]
+
+
+def page_for(permission: str) -> Callable[[View], View]:
+    """Let staff with `permission` open the view: others log in first, or get 403."""
+
+    def protect(view: View) -> View:
+        return admin.site.admin_view(permission_required(permission, raise_exception=True)(view))
+
+    return protect
+
+
+def show(request: HttpRequest, template: str, *, title: str, **context: Any) -> HttpResponse:
+    """Render a page inside the admin's frame."""
+    frame = admin.site.each_context(request)
+    return render(request, f"operations/{template}", {**frame, "title": title, **context})
+
+
+def refuse(request: HttpRequest, error: Exception, *, to: str, **arguments: Any) -> HttpResponse:
+    """Go back to a page with the reason why nothing was done."""
+    text = str(error) or (type(error).__doc__ or type(error).__name__)
+    messages.error(request, f"Nothing was done. {text}")
+    return redirect(to, **arguments)
+
+
+def actor_of(request: HttpRequest) -> str:
+    """Return the name that the audit log keeps."""
+    return request.user.get_username()

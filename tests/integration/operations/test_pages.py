@@ -1,7 +1,7 @@
 """The operator's pages: who may open them, what they show, what their buttons do."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,10 +25,10 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def queues(queue_pair: QueuePair, sqs_server: str, settings: Any) -> Iterator[QueuePair]:
+def queues(queue_pair: QueuePair, sqs_server: str, settings: Any) -> QueuePair:
     settings.ORDER_EVENTS_QUEUE_URL = queue_pair.url
     settings.SQS_ENDPOINT_URL = sqs_server
-    yield queue_pair
+    return queue_pair
 
 
 LogIn = Callable[..., Client]

@@ -65,7 +65,7 @@ class Poller:
         self._receive = receive
         self._release = release
         self._timer: Any = None
-        self._round_trip = 0.0  # seconds, of the last poll that found messages waiting
+        self._round_trip = 0.0  # seconds, of the last poll that brought messages
         self.state = State.STOPPED
         self.failures = 0
         #: `time.monotonic()` of the last poll that SQS answered as it should, and of the moment

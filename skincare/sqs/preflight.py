@@ -41,9 +41,15 @@ class Preflight(bootsteps.Step):
 
 def worker_problems(worker: Any) -> list[str]:
     """Return a sentence for each option of the worker that this transport cannot serve."""
-    if isinstance(worker.pool_cls, type) and issubclass(worker.pool_cls, TaskPool):
-        return []
-    return ["The pool is not prefork, so time limits do not work: leave --pool out."]
+    problems = []
+    if not (isinstance(worker.pool_cls, type) and issubclass(worker.pool_cls, TaskPool)):
+        problems.append("The pool is not prefork, so time limits do not work: leave --pool out.")
+    if worker.prefetch_multiplier != 1:
+        problems.append(
+            f"The prefetch multiplier is {worker.prefetch_multiplier}: messages would wait behind "
+            "others while their visibility runs out. Leave --prefetch-multiplier out."
+        )
+    return problems
 
 
 def task_problems(app: Celery, wiring: Wiring) -> list[str]:

@@ -1,12 +1,15 @@
 """What `configure` sets up, and what a worker refuses to start with."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from celery import Celery
+from celery.concurrency.prefork import TaskPool as Prefork
+from celery.concurrency.solo import TaskPool as Solo
 
 from skincare.sqs import SQSPolicy, configure
-from skincare.sqs.preflight import task_problems
+from skincare.sqs.preflight import task_problems, worker_problems
 from skincare.sqs.transport import Channel, Transport
 from skincare.sqs.wiring import OPTION
 
@@ -73,6 +76,16 @@ def test_a_task_that_asks_for_the_impossible_is_refused(
 
 def test_the_wiring_has_no_problem_with_plain_tasks(app: Celery) -> None:
     assert task_problems(app, app.conf.broker_transport_options[OPTION]) == []
+
+
+@pytest.mark.parametrize(
+    ("pool", "multiplier", "says"),
+    [(Prefork, 1, ""), (Solo, 1, "not prefork"), (Prefork, 4, "prefetch multiplier is 4")],
+)
+def test_a_worker_is_told_which_options_do_not_fit(pool: type, multiplier: int, says: str) -> None:
+    worker = SimpleNamespace(pool_cls=pool, prefetch_multiplier=multiplier)
+
+    assert [says in problem for problem in worker_problems(worker)] == [True] * bool(says)
 
 
 def test_a_message_is_consumed_for_its_task_only(app: Celery) -> None:

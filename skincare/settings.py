@@ -22,7 +22,10 @@ environ.Env.read_env(BASE_DIR / ".env")
 
 # -- Environment ---------------------------------------------------------------------------------
 
-APP_ENV = env.str("APP_ENV", default="production")
+# Production unless something says otherwise: a forgotten variable must not weaken a server. A local
+# SQS server says so.
+SQS_ENDPOINT_URL = env.str("SQS_ENDPOINT_URL", default="") or None
+APP_ENV = env.str("APP_ENV", default="development" if SQS_ENDPOINT_URL else "production")
 if APP_ENV not in ("development", "test", "production"):
     raise ImproperlyConfigured(
         f"APP_ENV is {APP_ENV!r}: set it to development, test or production."
@@ -83,7 +86,6 @@ ORDER_EVENTS_QUEUE_URL = required(
     "ORDER_EVENTS_QUEUE_URL",
     development="http://127.0.0.1:4566/000000000000/skincare-order-events",
 )
-SQS_ENDPOINT_URL = env.str("SQS_ENDPOINT_URL", default="") or None
 if SQS_ENDPOINT_URL and IN_PRODUCTION and not SQS_ENDPOINT_URL.startswith("https://"):
     raise ImproperlyConfigured(
         "SQS_ENDPOINT_URL is plain http in production: remove it (it is only for local servers)."

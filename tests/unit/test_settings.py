@@ -67,6 +67,23 @@ def test_a_disabled_provider_needs_no_secret() -> None:
     assert run_check(environment).returncode == 0
 
 
+def test_a_local_sqs_server_is_enough_to_be_in_development() -> None:
+    environment = {
+        name: PRODUCTION[name] for name in ("DATABASE_URL", "ORDER_EVENTS_QUEUE_URL")
+    } | {"SQS_ENDPOINT_URL": "http://127.0.0.1:4566"}
+
+    checked = run_check(environment, "check")
+
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_nothing_said_is_production() -> None:
+    checked = run_check({"DATABASE_URL": PRODUCTION["DATABASE_URL"]}, "check")
+
+    assert checked.returncode != 0
+    assert "SECRET_KEY is empty: set it (see .env.example)." in checked.stdout + checked.stderr
+
+
 def test_production_settings_pass_djangos_deployment_checks() -> None:
     checked = run_check(PRODUCTION)
 
@@ -74,10 +91,11 @@ def test_production_settings_pass_djangos_deployment_checks() -> None:
     assert "no issues" in checked.stdout
 
 
-def run_check(environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def run_check(environment: dict[str, str], *command: str) -> subprocess.CompletedProcess[str]:
+    command = command or ("check", "--deploy", "--fail-level", "WARNING")
     inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return subprocess.run(
-        [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"],
+        [sys.executable, "manage.py", *command],
         cwd=ROOT,
         env={**inherited, **environment},
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Builds the image as `docker build` does, on a base image from a registry or, without, of Debian."""
+"""Build the image, on a base image from a registry or, where none answers, of Debian packages."""
 
 import configparser
 import os

@@ -1,5 +1,6 @@
 """Containers of the image as production runs them, on the host's network."""
 
+import re
 from typing import Any, Final
 
 from pytest_celery import CeleryTestWorker, CeleryWorkerContainer
@@ -9,7 +10,7 @@ USER: Final = 12345
 LOCKED_DOWN: Final[dict[str, Any]] = {
     "user": f"{USER}:{USER}",  # any id: the image knows none of its users
     "read_only": True,
-    "tmpfs": {"/tmp": ""},
+    "tmpfs": {"/tmp": ""},  # noqa: S108 the container's
     "cap_drop": ["ALL"],
     "security_opt": ["no-new-privileges"],
     "network_mode": "host",
@@ -44,6 +45,14 @@ class WorkerContainer(CeleryWorkerContainer):
         """Run a command in it, as a health check is; return exit status and output."""
         status, output = self.exec_run(list(command))
         return status, output.decode()
+
+    def oom_kills(self) -> int:
+        """How many of its processes the kernel killed for their memory, as its cgroup counts."""
+        counts = "/sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control"
+        _, text = self.run("sh", "-c", f"cat {counts} 2>/dev/null")
+        found = re.search(r"^oom_kill (\d+)", text, re.MULTILINE)
+        assert found, "this kernel does not count"
+        return int(found[1])
 
 
 class ContainerWorker(CeleryTestWorker):

@@ -60,10 +60,18 @@ def test_the_event_of_a_process_out_of_memory_is_done_by_the_next_process(
     default_worker_container.reload()
     assert default_worker_container.status == "running"
     wait_until(
-        lambda: int(
-            default_worker_container.run("sh", "-c", "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null")[1].split("oom_kill ")[-1].split()[0]
-        )
-        == 1,
+        lambda: (
+            int(
+                default_worker_container.run(
+                    "sh",
+                    "-c",
+                    "cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev/null",
+                )[1]
+                .split("oom_kill ")[-1]
+                .split()[0]
+            )
+            == 1
+        ),
         seconds=1,
         what="the kernel's count",
     )

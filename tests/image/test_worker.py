@@ -21,7 +21,7 @@ pytestmark = [
 
 
 def assert_done_once(shop: Shop, paid: PaidOrder) -> None:
-    """Its order is paid, one sale is booked, one receipt was sent; nothing is left on the queues."""
+    """Its order is paid, sold once, one receipt was sent, and nothing is left on the queues."""
     shop.wait_for_status(paid.event, "done")
     shop.wait_for_empty_queue()
     assert Order.objects.get(pk=paid.placed.order_id).status == OrderStatus.PAID

@@ -9,7 +9,7 @@ from skincare.sqs.envelope import TaskCall
 from skincare.sqs.policy import MAX_VISIBILITY_TIMEOUT, SQSPolicy
 
 #: Seconds before a message for an unknown task is shown to the other workers again: while a deploy
-#: is under way, one of them may know it.
+#: is under way, one of them may know it. Never longer than the first backoff of a failed task.
 UNKNOWN_TASK_DELAY = 8.0
 
 
@@ -36,7 +36,8 @@ def admit(
     """
     task = tasks.get(call.task)
     if task is None:
-        return Admission("quarantine", "the task is unknown", UNKNOWN_TASK_DELAY)
+        delay = min(UNKNOWN_TASK_DELAY, *policy.backoff[:1])
+        return Admission("quarantine", "the task is unknown", delay)
     if not _arguments_fit(task, call):
         return Admission("quarantine", "the arguments do not fit the task")
     if (call.hard_time_limit or 0) > policy.hard_time_limit:

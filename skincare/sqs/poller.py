@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 #: Seconds in which slots that become free share one poll, at least and at most. In between it is
 #: the time that a poll takes: whoever waits longer for company could have had an answer by then.
-GATHER = (0.005, 0.02)
+GATHER = (0.01, 0.02)
 #: Seconds between polls where a server answers at once that it has nothing, long poll or not.
 EMPTY_PAUSE = 0.2
 

@@ -36,7 +36,7 @@ def admit(
     """
     task = tasks.get(call.task)
     if task is None:
-        delay = min(UNKNOWN_TASK_DELAY, *policy.backoff[:1])
+        delay = min((UNKNOWN_TASK_DELAY, *policy.backoff[:1]))
         return Admission("quarantine", "the task is unknown", delay)
     if not _arguments_fit(task, call):
         return Admission("quarantine", "the arguments do not fit the task")

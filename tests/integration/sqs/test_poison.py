@@ -17,7 +17,7 @@ from tests.integration.sqs.calls import deletes, visibility_changes
 from tests.integration.sqs.queue_pair import Queue
 from tests.integration.sqs.worker import Station, Worker
 
-pytestmark = pytest.mark.timeout(240)  # the worst shapes wait 8 s between their five receives
+pytestmark = pytest.mark.timeout(240)  # five receives of each shape, on a machine that may be busy
 
 GOOD_AROUND = 9
 SECRET = "marker-of-a-body"

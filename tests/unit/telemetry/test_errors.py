@@ -10,9 +10,9 @@ import sentry_sdk
 import structlog
 from celery import Celery, Task, signals
 from celery.app import trace
-from django.core.handlers.base import BaseHandler
-from django.core.signals import got_request_exception
-from django.test import RequestFactory
+from django.http import HttpRequest, HttpResponse
+from django.test import Client, override_settings
+from django.urls import path
 from sentry_sdk.envelope import Envelope
 from sentry_sdk.transport import Transport
 
@@ -23,6 +23,7 @@ from skincare.telemetry.task_context import follow_tasks
 # Put together here, so that they are not in the source lines that a report quotes.
 SECRET = "-".join(["not", "to", "be", "told"])
 GUEST = "-".join(["guest", "of", "the", "shop"])
+EMAIL = "@".join(["ayu", "mail.example"])
 EVENT = {
     "event_id": "8e4f148d-8a00-5061-a156-54eba481e8a4",
     "event_type": "payment.processed",
@@ -84,7 +85,7 @@ def run_task() -> Iterator[Callable[..., None]]:
     structlog.contextvars.clear_contextvars()
 
 
-def fail(text: str = "for ayu@mail.example") -> None:
+def fail(text: str = f"for {EMAIL}") -> None:
     secret = SECRET
     raise ZeroDivisionError(f"{text} {len(secret)}")
 
@@ -107,7 +108,7 @@ def test_a_tasks_error_has_the_ids_as_tags_and_no_person(
     assert (error["type"], error["value"]) == ("ZeroDivisionError", "for [redacted] 14")
     assert all("vars" not in frame for frame in error["stacktrace"]["frames"])
     text = json.dumps(report)
-    assert [word for word in (GUEST, SECRET) if word in text] == []
+    assert [word for word in (GUEST, SECRET, EMAIL) if word in text] == []
     assert set(report) & {"request", "user", "extra", "breadcrumbs", "contexts", "modules"} == set()
 
 
@@ -184,22 +185,35 @@ def test_a_line_with_an_error_is_reported_as_that_error(reports: list[dict[str, 
     assert [r["exception"]["values"][-1]["type"] for r in reports] == ["ZeroDivisionError"]
 
 
-def test_a_requests_error_has_its_id_and_neither_body_nor_headers(
+def a_view_that_fails(request: HttpRequest) -> HttpResponse:
+    fail(f"for {request.POST['email']}")
+    raise AssertionError
+
+
+urlpatterns = [path("fails", a_view_that_fails)]
+
+
+@override_settings(ROOT_URLCONF=__name__)
+def test_a_requests_error_has_its_id_and_neither_query_nor_body_nor_headers(
     reports: list[dict[str, Any]],
 ) -> None:
-    request = RequestFactory().post(
-        f"/v1/webhooks/xendit?q={GUEST}",
-        data=json.dumps(EVENT),
-        content_type="application/json",
-        headers={"X-Callback-Token": SECRET, "Cookie": f"sessionid={SECRET}"},
-    )
-    with structlog.contextvars.bound_contextvars(request_id="r-2"):
-        try:
-            fail()
-        except ZeroDivisionError:
-            got_request_exception.send(sender=BaseHandler, request=request)
+    client = Client(raise_request_exception=False)
 
+    response = client.post(
+        f"/fails?q={GUEST}",
+        data={"email": EMAIL, "note": SECRET},
+        headers={
+            "X-Request-ID": "r-2",
+            "X-Callback-Token": SECRET,
+            "Cookie": f"sessionid={SECRET}",
+            "User-Agent": GUEST,
+        },
+    )
+
+    assert response.status_code == 500
     [report] = reports
-    assert report["tags"]["request_id"] == "r-2"
+    assert report["tags"] == {"service": "manage", "request_id": "r-2"}
+    assert report["transaction"] == "/fails"
+    assert report["exception"]["values"][-1]["value"] == "for [redacted] 14"
     text = json.dumps(report)
-    assert [w for w in (GUEST, SECRET, "127.0.0.1") if w in text] == []
+    assert [w for w in (GUEST, SECRET, EMAIL, "127.0.0.1") if w in text] == []

@@ -214,6 +214,7 @@ def test_a_requests_error_has_its_id_and_neither_query_nor_body_nor_headers(
     [report] = reports
     assert report["tags"] == {"service": "manage", "request_id": "r-2"}
     assert report["transaction"] == "/fails"
+    assert set(report) & {"request", "user", "extra", "breadcrumbs", "contexts", "modules"} == set()
     assert report["exception"]["values"][-1]["value"] == "for [redacted] 14"
     text = json.dumps(report)
     assert [w for w in (GUEST, SECRET, EMAIL, "127.0.0.1") if w in text] == []

@@ -7,7 +7,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 TOOLS := $(filter-out base production dev,$(basename $(notdir $(wildcard requirements/*.in))))
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test lint format chaos bench requirements clean
+.PHONY: help setup demo run test image lint lint-image format chaos bench requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,13 +24,21 @@ run: setup ## Start the whole shop and keep it up until Ctrl-C
 test: setup ## Run the unit, integration and acceptance tests (ARGS="-k webhook" picks some)
 	$(BIN)/pytest $(ARGS)
 
-lint: setup ## Check style, types, layers, migrations and production settings
+image: setup ## Build the container image and try it: read-only, stopped, killed, out of memory (needs Docker)
+	$(BIN)/pytest -m image -s tests/image $(ARGS)
+
+lint: setup lint-image ## Check style, types, layers, migrations, production settings and the image's files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy skincare orders payments
 	$(BIN)/lint-imports
 	APP_ENV=test $(BIN)/python -W ignore manage.py makemigrations --check --dry-run
 	env -i PATH="$$PATH" $(PRODUCTION_LIKE) $(BIN)/python manage.py check --deploy --fail-level INFO
+
+lint-image: setup .venv/image-lint/.ready
+	.venv/image-lint/bin/hadolint docker/Dockerfile
+	.venv/image-lint/bin/docker-compose --file docker/compose.yaml config --quiet
+	.venv/image-lint/bin/shellcheck docker/entrypoint.sh tests/image/debian-base
 
 format: setup ## Bring the code into the one format
 	$(BIN)/ruff check --fix .

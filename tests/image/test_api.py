@@ -108,7 +108,7 @@ def test_a_checkout_over_http_is_paid_by_the_worker(
     )
 
     assert answer.status_code == 201, answer.text
-    order = Order.objects.get(pk=answer.json()["id"])
+    order = Order.objects.get(pk=answer.json()["order_id"])
     wait_until(
         lambda: len(shop.emails()) == 2, seconds=30, what="confirmation and receipt", every=0.1
     )

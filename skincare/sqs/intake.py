@@ -253,7 +253,7 @@ class Intake:
     # -- The end -----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Settle what is left with the blocking client, for a few seconds.
+        """Settle what is left with the blocking client, as long as it gets answers.
 
         After a proper shutdown nothing is left.
         """
@@ -269,7 +269,8 @@ class Intake:
         self._held.clear()
         self._lanes.clear()
         for url, left in leftovers.items():
-            left.settle(url, self._wiring)
+            if not left.settle(url, self._wiring):
+                break  # the other queues' calls would take as long, and time is short
 
     def counts(self) -> dict[str, Counter[str]]:
         """Return what was counted of each queue since the start."""

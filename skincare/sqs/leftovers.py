@@ -24,11 +24,13 @@ class Leftovers:
     done: list[Delivery]
     kept: list[Delivery]
 
-    def settle(self, url: str, wiring: Wiring) -> None:
-        """Delete the first, show the others at once. The first failure ends it: the visibility
-        timeout does the rest."""
+    def settle(self, url: str, wiring: Wiring) -> bool:
+        """Delete the first, show the others at once; return whether SQS answered.
+
+        The first failure ends it: the visibility timeout does the rest.
+        """
         if not self.done and not self.kept:
-            return
+            return True
         client = make_client(
             region=wiring.region,
             endpoint_url=wiring.endpoint_url,
@@ -54,10 +56,9 @@ class Leftovers:
                 )
         except (BotoCoreError, ClientError, OSError, ValueError) as error:
             log.error("leftovers_not_settled", extra={"error": type(error).__name__})
-        else:
-            log.info(
-                "leftovers_settled", extra={"deleted": len(self.done), "released": len(self.kept)}
-            )
+            return False
+        log.info("leftovers_settled", extra={"deleted": len(self.done), "released": len(self.kept)})
+        return True
 
 
 def chunks(items: list[T]) -> Iterator[list[T]]:

@@ -14,6 +14,8 @@ MAX_STOP_TIMEOUT = 120  # seconds, on Fargate
 #: Seconds that must lie between the hard time limit and the end of the visibility timeout: a killed
 #: task's process may need that long to be gone.
 VISIBILITY_MARGIN = 10
+#: Seconds of `stop_timeout` that a shutdown keeps for its last calls and for Celery's own end.
+STOP_RESERVE = 15
 
 
 @dataclass(frozen=True)
@@ -88,10 +90,10 @@ class SQSPolicy:
                 f"{MAX_VISIBILITY_TIMEOUT} s, which is what SQS takes.",
             ),
             (
-                self.stop_timeout <= self.hard_time_limit + VISIBILITY_MARGIN,
-                f"stop_timeout ({self.stop_timeout} s) is not above hard_time_limit + "
-                f"{VISIBILITY_MARGIN} s ({self.hard_time_limit + VISIBILITY_MARGIN} s): a stopping "
-                "worker would be killed in the middle of a task. Raise stop_timeout.",
+                self.stop_timeout < self.hard_time_limit + STOP_RESERVE,
+                f"stop_timeout ({self.stop_timeout} s) is below hard_time_limit + {STOP_RESERVE} s "
+                f"({self.hard_time_limit + STOP_RESERVE} s): a stopping worker would be killed in "
+                "the middle of a task. Raise stop_timeout.",
             ),
             (
                 self.stop_timeout <= self.poll_timeout,

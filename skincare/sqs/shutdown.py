@@ -18,12 +18,10 @@ from celery.platforms import EX_FAILURE, EX_OK
 from kombu.asynchronous import Hub
 
 from skincare.sqs.intake import Intake
-from skincare.sqs.policy import SQSPolicy
+from skincare.sqs.policy import STOP_RESERVE, SQSPolicy
 
 log = logging.getLogger(__name__)
 
-#: Seconds before the platform's SIGKILL at which a shutdown stops to wait.
-RESERVE = 10.0
 #: Seconds for giving messages back when the worker is told to end at once. A poll in flight often
 #: gets them again; closing it earlier would hide them for the visibility timeout.
 TERMINATE_GRACE = 2.0
@@ -81,7 +79,9 @@ class Shutdown:
         self._announce("SIGTERM", "Warm", EX_OK)
         self._intake.leave()
         self._hub.on_tick.add(self._stop_if_finished)
-        self._hub.call_later(max(self._policy.stop_timeout - RESERVE, 0.0), self._lose_patience)
+        self._hub.call_later(
+            max(self._policy.stop_timeout - STOP_RESERVE, 0.0), self._lose_patience
+        )
 
     def _stop_if_finished(self) -> None:
         if self._intake.finished:

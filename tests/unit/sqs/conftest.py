@@ -1,9 +1,13 @@
-"""An event loop of kombu's, run by the test itself."""
+"""An event loop of kombu's, run by the test itself, and patience for busy machines."""
 
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 from kombu.asynchronous import Hub
+
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from django.urls import path
 from sentry_sdk.envelope import Envelope
 from sentry_sdk.transport import Transport
 
+from skincare import urls
 from skincare.sqs.outcome import RetryLater, Terminal
 from skincare.telemetry import errors, logs
 from skincare.telemetry.task_context import follow_tasks
@@ -190,7 +191,7 @@ def a_view_that_fails(request: HttpRequest) -> HttpResponse:
     raise AssertionError
 
 
-urlpatterns = [path("fails", a_view_that_fails)]
+urlpatterns = [*urls.urlpatterns, path("fails", a_view_that_fails)]
 
 
 @override_settings(ROOT_URLCONF=__name__)

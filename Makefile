@@ -4,10 +4,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url --no-annotate
-TOOLS := $(filter-out base production dev,$(basename $(notdir $(wildcard requirements/*.in))))
+TOOLS := $(filter-out base production dev localemu,$(basename $(notdir $(wildcard requirements/*.in))))
+# localemu needs Python 3.12, and what it asks for cannot be had together from 3.14 on.
+PYTHON_LOCALEMU ?= $(shell for python in python3.13 python3.12 $(wildcard ~/.pyenv/versions/3.1[23].*/bin/python); \
+	do $$python -c "import sys; sys.exit(not (3, 12) <= sys.version_info < (3, 14))" 2> /dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test image lint lint-image format chaos bench requirements clean
+.PHONY: help setup demo run test image lint lint-image format chaos bench requirements clean lint-ecs ecs scaling
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +38,11 @@ lint: setup lint-image ## Check style, types, layers, migrations, production set
 	APP_ENV=test $(BIN)/python -W ignore manage.py makemigrations --check --dry-run
 	env -i PATH="$$PATH" $(PRODUCTION_LIKE) $(BIN)/python manage.py check --deploy --fail-level INFO
 
+lint-ecs: setup .venv/ecs-lint/.ready ## Check the templates and the deployment's scripts (a minute to install)
+	.venv/ecs-lint/bin/cfn-lint ecs/*.yaml
+	.venv/ecs-lint/bin/checkov --directory ecs --framework cloudformation --compact --quiet --skip-download
+	.venv/ecs-lint/bin/shellcheck ecs/deploy.sh docker/entrypoint.sh .ci/run
+
 lint-image: setup .venv/image-lint/.ready
 	.venv/image-lint/bin/hadolint docker/Dockerfile
 	.venv/image-lint/bin/docker-compose --file docker/compose.yaml config --quiet
@@ -50,10 +58,18 @@ chaos: setup ## Kill, hang and break everything for minutes, then count what was
 bench: setup ## Compare this worker with stock Celery and a plain loop, on one SQS server
 	$(BIN)/python -m tests.bench $(ARGS)
 
+ecs: setup .venv/aws-emulator/.ready .venv/localemu/.ready ## Create the templates on local emulators of AWS, and deploy there with ecs/deploy.sh
+	$(BIN)/pytest -m ecs tests/integration/ecs $(ARGS)
+
+scaling: setup ## Simulate the workers' scaling policy on a sale: table and picture of ecs/scaling.md
+	@$(BIN)/python -m ecs.scaling $(ARGS)
+
 requirements: setup ## Resolve requirements/*.in anew into the pinned *.txt (UPGRADE=--upgrade for new releases)
 	for name in base production dev $(TOOLS); do \
 		$(COMPILE) $(UPGRADE) requirements/$$name.in -o requirements/$$name.txt || exit; \
 	done
+	$(subst --universal --python-version 3.11,--python-version 3.12,$(COMPILE)) $(UPGRADE) \
+		requirements/localemu.in -o requirements/localemu.txt
 
 clean: ## Remove all that the targets made
 	rm -rf .venv var staticfiles .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
@@ -71,6 +87,10 @@ clean: ## Remove all that the targets made
 	@$(BIN)/python -m venv $(@D)
 	@requirements/install $(@D) $<
 	@touch $@
+
+.venv/localemu/.ready: requirements/localemu.txt | .venv/.ready
+	@if [ -z "$(PYTHON_LOCALEMU)" ]; then echo "No Python 3.12 or 3.13 here: nothing will run on localemu"; \
+	else $(PYTHON_LOCALEMU) -m venv $(@D) && requirements/install $(@D) $< && touch $@; fi
 
 .venv/bin/pip:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(f"{sys.executable} is Python {sys.version.split()[0]}; this project needs 3.11 or newer: try make PYTHON=python3.11")'

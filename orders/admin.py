@@ -31,7 +31,9 @@ def _link(page: str, query: str, value: object, text: str) -> SafeString:
 
 
 def _event_link(event_id: str) -> SafeString:
-    return _link("admin:events_processedevent_changelist", "q", event_id, event_id)
+    return format_html(
+        '<a href="{}">{}</a>', reverse("operations:event", args=[event_id]), event_id
+    )
 
 
 class ReadOnlyInline(admin.TabularInline):
@@ -84,12 +86,21 @@ class HeldFilter(admin.SimpleListFilter):
 
 @admin.register(Order)
 class OrderAdmin(ReadOnlyAdmin):
-    list_display = ["number", "status", "total", "payment_method", "held", "created_at", "paid_at"]
+    list_display = [
+        "number",
+        "status",
+        "total",
+        "payment_method",
+        "held",
+        "decision",
+        "created_at",
+        "paid_at",
+    ]
     list_filter = ["status", HeldFilter, "payment_method", "language", "created_at"]
     search_fields = ["number"]
     search_help_text = "an order's number or id, the buyer's email, or the id of an event"
     show_full_result_count = False
-    readonly_fields = ["payments", "events", "outbox"]
+    readonly_fields = ["decision", "payments", "events", "outbox"]
     inlines = [OrderLineInline, OrderTransitionInline, StockMovementInline]
 
     def get_search_results(
@@ -115,6 +126,13 @@ class OrderAdmin(ReadOnlyAdmin):
     @admin.display(boolean=True)
     def held(self, order: Order) -> bool:
         return order.is_held
+
+    @admin.display
+    def decision(self, order: Order) -> SafeString | str:
+        if not order.is_held:
+            return "-"
+        page = reverse("operations:held_order", args=[order.pk])
+        return format_html('<a href="{}">decide on it</a>', page)
 
     @admin.display
     def payments(self, order: Order) -> SafeString:

@@ -9,8 +9,10 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from payments.models import Payment, PaymentNotification, PaymentRefund
+from payments.models import Acceptance, Payment, PaymentNotification, PaymentRefund
 from skincare.events.admin import ReadOnlyAdmin
+
+PaymentRow = Acceptance | PaymentNotification | PaymentRefund
 
 
 def _object_link(page: str, pk: Any, text: str) -> SafeString:
@@ -50,6 +52,7 @@ class PaymentAdmin(ReadOnlyAdmin):
         "amount_rupiah",
         "refunded_rupiah",
         "is_held",
+        "decision",
         "created_at",
         "paid_at",
     ]
@@ -57,7 +60,13 @@ class PaymentAdmin(ReadOnlyAdmin):
     list_select_related = ["order"]
     search_fields = ["=id", "=transaction_id", "=order__number", "=order__id"]
     show_full_result_count = False
-    readonly_fields = ["order_link", "notifications_link", "refunds_link", "events_link"]
+    readonly_fields = [
+        "decision",
+        "order_link",
+        "notifications_link",
+        "refunds_link",
+        "events_link",
+    ]
     exclude = ["order"]
 
     @admin.display(description="order")
@@ -67,6 +76,12 @@ class PaymentAdmin(ReadOnlyAdmin):
     @admin.display(boolean=True, description="held")
     def is_held(self, payment: Payment) -> bool:
         return payment.is_held
+
+    @admin.display(description="decision")
+    def decision(self, payment: Payment) -> SafeString | str:
+        if not payment.is_held:
+            return "-"
+        return _object_link("operations:held_payment", payment.pk, "decide on it")
 
     @admin.display(description="notifications")
     def notifications_link(self, payment: Payment) -> SafeString:
@@ -97,13 +112,13 @@ class PaymentRowAdmin(ReadOnlyAdmin):
         return lookup == "payment__id__exact" or super().lookup_allowed(lookup, value, request)  # type: ignore[arg-type]
 
     @admin.display(description="payment")
-    def payment_link(self, row: PaymentRefund | PaymentNotification) -> SafeString | str:
+    def payment_link(self, row: PaymentRow) -> SafeString | str:
         if row.payment is None:
             return "-"
         return _object_link("admin:payments_payment_change", row.payment_id, str(row.payment_id))
 
     @admin.display(description="order")
-    def order_link(self, row: PaymentRefund | PaymentNotification) -> SafeString | str:
+    def order_link(self, row: PaymentRow) -> SafeString | str:
         if row.payment is None:
             return "-"
         order = row.payment.order
@@ -117,8 +132,25 @@ class PaymentRefundAdmin(PaymentRowAdmin):
     search_fields = ["=key", "=payment__id", "=payment__transaction_id", "=payment__order__number"]
 
 
+@admin.register(Acceptance)
+class AcceptanceAdmin(PaymentRowAdmin):
+    list_display = [
+        "requested_at",
+        "payment_link",
+        "order_link",
+        "held_reason",
+        "requested_by",
+        "accepted_by",
+        "closed_at",
+    ]
+    list_filter = [("closed_at", admin.EmptyFieldListFilter), "requested_at"]
+    list_select_related = ["payment__order", "requested_by", "accepted_by"]
+    search_fields = ["=payment__id", "=payment__order__number", "=requested_by__username"]
+
+
 @admin.register(PaymentNotification)
 class PaymentNotificationAdmin(PaymentRowAdmin):
+    readonly_fields = ["decision", "payment_link", "order_link"]
     list_display = [
         "received_at",
         "provider",
@@ -126,6 +158,7 @@ class PaymentNotificationAdmin(PaymentRowAdmin):
         "status",
         "amount",
         "outcome",
+        "decision",
         "reason",
         "payment_link",
         "order_link",
@@ -138,3 +171,9 @@ class PaymentNotificationAdmin(PaymentRowAdmin):
         "=payment__id",
         "=payment__order__number",
     ]
+
+    @admin.display(description="decision")
+    def decision(self, row: PaymentNotification) -> SafeString | str:
+        if row.outcome != PaymentNotification.Outcome.UNMATCHED:
+            return "-"
+        return _object_link("operations:unmatched", row.pk, "match or dismiss it")

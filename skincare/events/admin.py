@@ -1,15 +1,23 @@
-"""Plain, read-only admin of the outbox and the processed events."""
+"""Plain, read-only admin of the outbox and the processed events, with retries of the latter."""
 
-from typing import Any
+from typing import Any, Final
 
-from django.contrib import admin
-from django.db.models import Model
+from django.contrib import admin, messages
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+from django.template.defaultfilters import truncatechars
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from skincare.events.claim import StillInProgress
+from skincare.events.interventions import AlreadyFinished, UnknownEvent, put_back
 from skincare.events.models import OutboxEvent, ProcessedEvent
+
+#: Characters of an error in the list; the event's own page has all of it.
+ERROR_LENGTH: Final = 80
+#: Refused events that a message names.
+REFUSALS_SHOWN: Final = 5
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):
@@ -35,6 +43,12 @@ class EventAdmin(ReadOnlyAdmin):
 
     search_fields = ["event_id__exact", "order_id__exact"]
     show_full_result_count = False
+    list_per_page = 50
+
+    @admin.display(description="story")
+    def story(self, event: OutboxEvent | ProcessedEvent) -> SafeString:
+        page = reverse("operations:event", args=[event.event_id])
+        return format_html('<a href="{}">story</a>', page)
 
     @admin.display(description="order")
     def order(self, event: OutboxEvent | ProcessedEvent) -> SafeString | str:
@@ -48,11 +62,19 @@ class EventAdmin(ReadOnlyAdmin):
 
 @admin.register(OutboxEvent)
 class OutboxEventAdmin(EventAdmin):
-    list_display = ["event_id", "event_type", "order", "created_at", "sent_at", "send_attempts"]
+    list_display = [
+        "event_id",
+        "event_type",
+        "story",
+        "order",
+        "created_at",
+        "sent_at",
+        "send_attempts",
+    ]
     list_filter = ["event_type", ("sent_at", admin.EmptyFieldListFilter), "created_at"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
-        return ["order", "payment", "processing"]
+        return ["story", "order", "payment", "processing"]
 
     @admin.display(description="processing")
     def processing(self, event: OutboxEvent) -> SafeString | str:
@@ -66,21 +88,50 @@ class ProcessedEventAdmin(EventAdmin):
     list_display = [
         "event_id",
         "event_type",
-        "order",
         "status",
+        "error",
+        "story",
         "attempts",
-        "receive_count",
         "claimed_at",
-        "finished_at",
     ]
     list_filter = ["status", "event_type", "claimed_at"]
+    actions = ["retry"]
     search_fields = ["event_id__exact", "order_id__exact", "payment_id__exact"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
-        return ["order", "payment", "sending"]
+        return ["story", "order", "payment", "sending"]
 
     @admin.display(description="sending")
     def sending(self, event: ProcessedEvent) -> SafeString | str:
         return _search_link(
             "admin:events_outboxevent_changelist", event.event_id, "how it was sent"
         )
+
+    @admin.display(description="last error")
+    def error(self, event: ProcessedEvent) -> str:
+        return truncatechars(event.last_error, ERROR_LENGTH) or "-"
+
+    def has_replay_permission(self, request: HttpRequest) -> bool:
+        return request.user.has_perm("events.replay_event")
+
+    @admin.action(description="Retry the selected events", permissions=["replay"])
+    def retry(self, request: HttpRequest, chosen: QuerySet[ProcessedEvent]) -> None:
+        """Put unfinished events back on the queue; finished or held ones are named and left."""
+        put = 0
+        left: list[str] = []
+        for event_id in chosen.values_list("event_id", flat=True):
+            try:
+                put_back(event_id, actor=request.user.get_username())
+            except AlreadyFinished:
+                left.append(f"{event_id} is finished")
+            except StillInProgress:
+                left.append(f"a worker holds {event_id}")
+            except UnknownEvent:
+                left.append(f"{event_id} is gone")
+            else:
+                put += 1
+        if put:
+            messages.success(request, f"Put back on the queue: {put}. It is in the audit log.")
+        if left:
+            shown = "; ".join(left[:REFUSALS_SHOWN])
+            messages.warning(request, f"Left alone: {len(left)}. {shown}")

@@ -5,20 +5,22 @@ from typing import Final
 
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
 from skincare.events.figures import Bucket
 
 WIDTH: Final = 720
 HEIGHT: Final = 150
-_TOP, _BOTTOM, _LEFT = 12, 22, 40  # room for the labels, in the plot's own units
+_TOP, _BOTTOM, _LEFT = 16, 26, 52  # room for the labels, in the plot's own units
+
+_NOTHING: Final = mark_safe('<p class="ops-empty">No event ended in this time.</p>')
 
 
 def events_plot(buckets: Sequence[Bucket], *, title: str) -> SafeString:
     """Return bars of what ended in each bucket, per minute: done below, failed on top in red."""
     peak = max((_per_minute(b.done + b.failed, b) for b in buckets), default=0.0)
     if not buckets or not peak:
-        return format_html('<p class="ops-empty">{}: nothing ended in this time.</p>', title)
+        return _NOTHING
     scale = (HEIGHT - _TOP - _BOTTOM) / peak
     step = (WIDTH - _LEFT) / len(buckets)
     bars = format_html_join("", "{}", ((_bar(n, b, step, scale),) for n, b in enumerate(buckets)))

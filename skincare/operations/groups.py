@@ -16,6 +16,7 @@ _SEEN_BY_BOTH: Final = (
     "orders.view_ordertransition",
     "orders.view_product",
     "orders.view_stockmovement",
+    "payments.view_acceptance",
     "payments.view_payment",
     "payments.view_paymentnotification",
     "payments.view_paymentrefund",

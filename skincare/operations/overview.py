@@ -74,9 +74,9 @@ def waiting_for_a_person() -> dict[str, int]:
     """Return how many payments and orders are held, and how many notifications are unmatched."""
     unmatched = PaymentNotification.Outcome.UNMATCHED
     return {
-        "held payments": Payment.objects.exclude(held_reason="").count(),
-        "unmatched notifications": PaymentNotification.objects.filter(outcome=unmatched).count(),
-        "held orders": Order.objects.exclude(held_reason="").count(),
+        "held payment": Payment.objects.exclude(held_reason="").count(),
+        "unmatched notification": PaymentNotification.objects.filter(outcome=unmatched).count(),
+        "held order": Order.objects.exclude(held_reason="").count(),
     }
 
 
@@ -86,22 +86,31 @@ def worries(
     """Return what is wrong, a sentence each; empty where nothing is."""
     found = [f"{q.name}: SQS gives no figures ({q.error})." for q in queues if q.error]
     found += [
-        f"{queue.depth.visible + queue.depth.in_flight} messages in {queue.name}: "
-        "nobody processes them until a person puts them back."
+        f"{_count(queue.depth.visible + queue.depth.in_flight, 'message')} in {queue.name}: "
+        "no worker takes a dead letter until a person puts it back."
         for queue in queues
         if queue.is_dlq and queue.depth and queue.depth.visible + queue.depth.in_flight
     ]
     late = outbox.value.oldest_age_seconds if outbox.value else None
     if late is not None and late > OUTBOX_LATE_SECONDS:
         found.append(
-            f"{outbox.value.unsent} events wait to be sent, the oldest for {late:.0f} s: "
+            f"The outbox does not get empty ({outbox.value.unsent} unsent, the oldest for "
+            f"{late:.0f} s): "
             f"{outbox.value.last_error or 'does a relay run?'}"
         )
     if events.value and events.value.failed:
-        found.append(f"{events.value.failed} events failed at their last try.")
+        found.append(f"{_count(events.value.failed, 'event')} failed at the last try.")
     if events.value and events.value.interrupted:
-        found.append(f"{events.value.interrupted} events were left by a worker that died.")
+        found.append(f"{_count(events.value.interrupted, 'event')} left by a worker that died.")
     if waiting.value:
-        found += [f"{count} {what} wait." for what, count in waiting.value.items() if count]
+        found += [
+            f"{_count(count, what)} to be decided by a person."
+            for what, count in waiting.value.items()
+            if count
+        ]
     found += [figure.error for figure in (outbox, events, waiting) if figure.error]
     return found
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

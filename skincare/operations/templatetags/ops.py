@@ -1,6 +1,10 @@
 """How the operator's pages write numbers."""
 
+from decimal import Decimal
+
 from django import template
+
+from orders.money import rupiah as written_rupiah
 
 register = template.Library()
 
@@ -17,3 +21,20 @@ def age(seconds: float) -> str:
     if seconds < 48 * 3600:
         return f"{seconds / 3600:.1f} h"
     return f"{seconds / 86400:.1f} days"
+
+
+@register.filter
+def rupiah(amount: int) -> str:
+    """Write whole rupiah as the shop does."""
+    return written_rupiah(amount)
+
+
+@register.filter
+def told(amount: Decimal | None, currency: str) -> str:
+    """Write an amount as a gateway told it, without the zeros that our column adds."""
+    if amount is None:
+        return "no amount"
+    whole = amount.to_integral_value()
+    if whole != amount:
+        return f"{amount.normalize():f} {currency}"
+    return written_rupiah(int(whole)) if currency == "IDR" else f"{whole} {currency}"

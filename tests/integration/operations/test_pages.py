@@ -75,7 +75,7 @@ def test_an_empty_shop_says_that_nothing_is_stuck(log_in: LogIn) -> None:
     page = log_in(OPERATOR).get(reverse("operations:overview")).content.decode()
 
     assert "Nothing is stuck." in page
-    assert "nothing ended in this time" in page
+    assert "No event ended in this time." in page
 
 
 def test_the_overview_names_what_is_stuck_and_why(
@@ -86,8 +86,8 @@ def test_the_overview_names_what_is_stuck_and_why(
 
     page = log_in(OPERATOR).get(reverse("operations:overview")).content.decode()
 
-    assert "1 messages in " in page
-    assert "1 events failed at their last try." in page
+    assert "1 message in " in page
+    assert "1 event failed at the last try." in page
     assert "ValueError: no such product" in page
     assert reverse("operations:event", args=[event.event_id]) in page
 

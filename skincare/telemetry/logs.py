@@ -92,7 +92,11 @@ def _formatter(*, readable: bool) -> logging.Formatter:
         else [_as_json]
     )
     return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[_name_event, structlog.contextvars.merge_contextvars],
+        foreign_pre_chain=[
+            _name_event,
+            structlog.contextvars.merge_contextvars,
+            _name_event_of_task,
+        ],
         processors=[
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _arrange,
@@ -112,6 +116,13 @@ def _name_event(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
     if library_lines.is_ours(record, args):
         return structlog.stdlib.ExtraAdder()(_, __, line)
     line.update(library_lines.line_of(record, args))
+    return line
+
+
+def _name_event_of_task(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
+    """A task's id is its event's, so what the worker's main process says is found by it too."""
+    if "task_id" in line:
+        line.setdefault("event_id", line["task_id"])
     return line
 
 

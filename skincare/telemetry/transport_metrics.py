@@ -1,16 +1,18 @@
-"""Counts what the transport logs: it knows neither this project nor its metrics."""
+"""Counts what the transport and Celery log: they know neither this project nor its metrics."""
 
 import logging
 from collections import OrderedDict
 from typing import Any, Final
 
 from skincare.telemetry import metrics
+from skincare.telemetry.library_lines import HARD_TIME_LIMIT
 
 _REMEMBERED: Final = 1000  # messages
 
 
 class TransportMetrics(logging.Handler):
-    """Counts failed polls, and quarantined messages once each, however often they come back."""
+    """Counts failed polls; quarantined messages once each, however often they come back; and tasks
+    whose process was killed or died, which can count nothing any more."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -22,6 +24,8 @@ class TransportMetrics(logging.Handler):
             metrics.count("PollFailures")
         elif record.msg == "message_quarantined" and self._is_new(record):
             metrics.count("EventsQuarantined")
+        elif record.msg == "task_process_lost" or str(record.msg).startswith(HARD_TIME_LIMIT):
+            metrics.count("EventsFailed")
 
     def _is_new(self, record: logging.LogRecord) -> bool:
         message_id = getattr(record, "sqs_message_id", None)
@@ -34,7 +38,7 @@ class TransportMetrics(logging.Handler):
 
 
 def count_transport_events() -> None:
-    """Turn the transport's log lines into metrics from now on."""
-    transport = logging.getLogger("skincare.sqs")
-    if not any(isinstance(handler, TransportMetrics) for handler in transport.handlers):
-        transport.addHandler(TransportMetrics())
+    """Turn their log lines into metrics from now on. Call it once in a worker."""
+    handler = TransportMetrics()
+    for name in ("skincare.sqs", "celery.worker.request"):
+        logging.getLogger(name).addHandler(handler)

@@ -154,6 +154,22 @@ def test_a_message_that_comes_back_to_quarantine_is_counted_once(lines: Lines) -
     assert told(lines, "PollFailures") == [(1.0, "")] * 2
 
 
+def test_a_task_whose_process_ends_is_a_failure(lines: Lines) -> None:
+    handler = TransportMetrics()
+    celery, transport = (
+        logging.getLogger(name) for name in ("celery.worker.request", "skincare.sqs")
+    )
+    for logger in (celery, transport):
+        logger.addHandler(handler)
+    celery.error("Hard time limit (%ss) exceeded for %s[%s]", 90, "payments.x", "id")
+    celery.warning("Soft time limit (%ss) exceeded for %s[%s]", 75, "payments.x", "id")
+    transport.error("task_process_lost", extra={"task_id": "id"})
+    for logger in (celery, transport):
+        logger.removeHandler(handler)
+
+    assert told(lines, "EventsFailed") == [(1.0, "")] * 2
+
+
 def test_the_transports_events_are_counted_without_a_database_connection(lines: Lines) -> None:
     connection.close()
 

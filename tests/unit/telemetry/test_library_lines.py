@@ -86,6 +86,7 @@ def test_a_time_limit(kind: str, event: str) -> None:
 
     assert line["event"] == f"{event}_time_limit_exceeded"
     assert (line["limit_seconds"], line["task"], line["task_id"]) == (90, TASK["name"], TASK["id"])
+    assert line["event_id"] == TASK["id"]
 
 
 @pytest.mark.parametrize(

@@ -94,11 +94,12 @@ class DeadLetterQueue:
         self._client = client
         with answered():
             answer = client.get_queue_attributes(
-                QueueUrl=queue_url, AttributeNames=["RedrivePolicy"]
+                QueueUrl=queue_url, AttributeNames=["RedrivePolicy", "QueueArn"]
             )
-        policy = answer.get("Attributes", {}).get("RedrivePolicy") or "{}"
+        attributes = answer.get("Attributes", {})
+        self.source_arn = attributes.get("QueueArn", "")
         try:
-            self.arn = str(json.loads(policy)["deadLetterTargetArn"])
+            self.arn = str(json.loads(attributes["RedrivePolicy"])["deadLetterTargetArn"])
         except (ValueError, KeyError, TypeError):
             raise NoDeadLetterQueue(queue_url) from None
         # Always in the same account and region as its queue, says AWS:
@@ -168,13 +169,16 @@ class DeadLetterQueue:
         return gone
 
     def start_move(self) -> str:
-        """Let SQS move all messages back to their queues, as they are; return the task's handle.
+        """Let SQS move all messages to the queue, as they are; return the task's handle.
 
-        SQS takes one such task at a time for each queue, and moves up to 500 messages a second.
+        The queue is named, because SQS knows no origin of messages that were sent here by hand, and
+        fails at the first of them (CouldNotDetermineMessageSource). SQS takes one such task at a time for each queue, and moves up to 500 messages a second.
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
         """
         with answered():
-            return self._client.start_message_move_task(SourceArn=self.arn)["TaskHandle"]
+            return self._client.start_message_move_task(
+                SourceArn=self.arn, DestinationArn=self.source_arn
+            )["TaskHandle"]
 
     def move(self) -> Move:
         """Return how far the newest move of this queue is."""

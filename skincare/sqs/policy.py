@@ -15,7 +15,7 @@ MAX_STOP_TIMEOUT = 120  # seconds, on Fargate
 #: task's process may need that long to be gone.
 VISIBILITY_MARGIN = 10
 #: Seconds of `stop_timeout` that a shutdown keeps for its last calls and for Celery's own end.
-STOP_RESERVE = 15
+STOP_RESERVE = 10
 
 
 @dataclass(frozen=True)

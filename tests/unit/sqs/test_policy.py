@@ -18,7 +18,7 @@ def test_the_default_numbers_agree() -> None:
         ({"soft_time_limit": 0}, "Lower soft_time_limit"),
         ({"visibility_timeout": 100}, "Raise visibility_timeout"),
         ({"visibility_timeout": 43_201}, "between 1 and 43200"),
-        ({"stop_timeout": 100}, "Raise stop_timeout"),
+        ({"stop_timeout": 99}, "Raise stop_timeout"),
         ({"poll_timeout_margin": 105}, "Raise stop_timeout"),
         ({"stop_timeout": 121}, "Lower stop_timeout"),
         ({"long_poll": 21}, "between 0 and 20"),

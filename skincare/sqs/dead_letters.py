@@ -172,7 +172,7 @@ class DeadLetterQueue:
         """Let SQS move all messages to the queue, as they are; return the task's handle.
 
         The queue is named, because SQS knows no origin of messages that were sent here by hand, and
-        fails at the first of them (CouldNotDetermineMessageSource). SQS takes one such task at a time for each queue, and moves up to 500 messages a second.
+        fails at the first of them. One task at a time for each queue, 500 messages a second.
         https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_StartMessageMoveTask.html
         """
         with answered():

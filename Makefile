@@ -28,7 +28,7 @@ test: setup ## Run the unit, integration and acceptance tests (ARGS="-k webhook"
 	$(BIN)/pytest $(ARGS)
 
 image: setup ## Build the container image and try it: read-only, stopped, killed, out of memory (needs Docker)
-	$(BIN)/pytest -m image -s tests/image $(ARGS)
+	$(BIN)/pytest -m image tests/image $(ARGS)
 
 lint: setup lint-image ## Check style, types, layers, migrations, production settings and the image's files
 	$(BIN)/ruff check .

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.image, pytest.mark.timeout(1800)]
 
-#: Bytes on top of the base image.
-MOST_BYTES = 150_000_000
-
 Sh = Callable[[str], list[str]]
 
 
@@ -32,12 +29,6 @@ def sh(docker_client: docker.DockerClient, image: "Image") -> Sh:
         return output.decode().splitlines()
 
     return run
-
-
-def test_it_is_small(docker_client: docker.DockerClient, base: str, image: "Image") -> None:
-    added = image.attrs["Size"] - docker_client.images.get(base).attrs["Size"]
-
-    assert 0 < added < MOST_BYTES
 
 
 def test_it_runs_as_a_user_without_rights_and_says_what_it_is(image: "Image") -> None:

@@ -1,9 +1,12 @@
 """Killed containers, and processes that the kernel kills for their memory: nothing is lost."""
 
+from pathlib import Path
+
 import docker
 import pytest
 from pytest_celery import CeleryTestSetup
 
+from skincare.local.deadline import wait_until
 from tests.acceptance.conftest import Shop
 from tests.image.conftest import Numbers
 from tests.image.containers import WorkerContainer
@@ -27,12 +30,15 @@ def test_the_event_of_a_killed_container_is_done_by_the_next(
     celery_setup: CeleryTestSetup,
     shop: Shop,
     docker_client: docker.DockerClient,
+    folder: Path,
     default_worker_container: WorkerContainer,
 ) -> None:
     paid = shop.paid_order()
     shop.plan(paid.event, "effects", "hang")
     shop.deliver(paid.event)
-    shop.wait_for_status(paid.event, "processing")
+    wait_until(
+        lambda: not any((folder / "faults").iterdir()), seconds=40, what="the task to be there"
+    )
 
     default_worker_container.kill()
 

@@ -57,14 +57,14 @@ PROCESS_TROUBLES = [
     "pool process killed",
     "worker killed",
     "web process killed",
-    "pool process killed",
     "worker restarted",
+    "pool process killed",
 ]
 DATABASE_TROUBLES = [
-    "backends terminated",
     "PostgreSQL restarted",
     "backends terminated",
     "PostgreSQL crashed",
+    "backends terminated",
 ]
 PAYMENT_TASK = "payments.payment_processed"
 STRIKES, MIN_EVENTS_BETWEEN = 25, 30
@@ -98,7 +98,7 @@ class Havoc:
     def __enter__(self) -> Self:
         self._start("processes", self._break_processes, every=(1.0, 2.0), events=self._rest)
         self._start("network", self._break_network, every=(0.3, 1.5))
-        self._start("database", self._break_database, every=(2.0, 4.0), events=2.5 * self._rest)
+        self._start("database", self._break_database, every=(2.0, 4.0), events=2 * self._rest)
         self._start("duplicates", self._duplicate, every=(0.05, 0.3))
         self._start("poison", self._poison, every=(0.1, 0.6))
         return self

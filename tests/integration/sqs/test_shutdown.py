@@ -13,7 +13,7 @@ from tests.faults.faults import Fault, Hang, Status
 from tests.faults.proxy import FaultProxy
 from tests.integration.sqs.calls import deletes, polls, visibility_changes
 from tests.integration.sqs.queue_pair import Queue
-from tests.integration.sqs.worker import Worker
+from tests.integration.sqs.worker import Worker, runs
 
 Start = Callable[..., Worker]
 Stop = Callable[[Worker], None]
@@ -108,9 +108,20 @@ def test_in_a_hurry_running_tasks_are_released(
     assert set(visibility_changes(proxy, queue)) == {0}
     assert len(queue.bodies()) == 1, "visible at once"
     assert deletes(proxy, queue) == []
-    wait_until(
-        lambda: not any(child.is_running() for child in children), seconds=3, what="no orphans"
-    )
+    wait_until(lambda: not any(map(runs, children)), seconds=3, what="no orphans")
+
+
+def test_a_killed_worker_takes_its_running_tasks_along(queue: Queue, start_worker: Start) -> None:
+    """Nobody would hold them to their time limits any more, and they may hold locks."""
+    worker = start_worker(queue)
+    children = worker.children()
+    assert len(children) == 2
+    queue.call("sleep", "long", 60)
+    worker.wait_for("long", step="started")
+
+    worker.signal(signal.SIGKILL)
+
+    wait_until(lambda: not any(map(runs, children)), seconds=3, what="no orphans")
 
 
 def test_time_limits_still_fire_while_draining(

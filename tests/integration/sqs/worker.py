@@ -183,9 +183,7 @@ class Worker:
 
     @property
     def running(self) -> bool:
-        return psutil.pid_exists(self.pid) and (
-            psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE
-        )
+        return psutil.pid_exists(self.pid) and runs(psutil.Process(self.pid))
 
     def children(self) -> list[psutil.Process]:
         with suppress(psutil.NoSuchProcess):
@@ -205,6 +203,14 @@ class Worker:
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{self._log_end()}") from None
         return self.process.stop()
+
+
+def runs(process: psutil.Process) -> bool:
+    """Whether it lives; one that has ended may stay as a zombie for a while."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 class Station(NamedTuple):

@@ -16,7 +16,9 @@ class Delivery:
     #: How often SQS handed the message out, this time included.
     receive_count: int
     body: str
-    #: `time.monotonic()` until which no other worker gets it, at the least.
+    #: `time.monotonic()` at the earliest moment at which SQS can have handed it out, and until
+    #: which no other worker gets it, at the least.
+    received_at: float
     invisible_until: float
 
     @property
@@ -34,7 +36,9 @@ class Delivery:
         }
 
 
-def read_delivery(message: object, *, queue: str, invisible_until: float) -> Delivery | None:
+def read_delivery(
+    message: object, *, queue: str, received_at: float, visibility_timeout: float
+) -> Delivery | None:
     """Read an element of `Messages` in an answer; None where it has no receipt handle to use."""
     if not isinstance(message, Mapping):
         return None
@@ -48,7 +52,8 @@ def read_delivery(message: object, *, queue: str, invisible_until: float) -> Del
         receipt_handle=receipt_handle,
         receive_count=_receive_count(message.get("Attributes")),
         body=body if isinstance(body, str) else "",
-        invisible_until=invisible_until,
+        received_at=received_at,
+        invisible_until=received_at + visibility_timeout,
     )
 
 

@@ -260,9 +260,9 @@ class Intake:
         self.freeze()
         leftovers = {
             lane.url: Leftovers(
-                done=[s.delivery for s in lane.deleter.unfinished],
-                kept=[s.delivery for s in lane.releaser.unfinished]
-                + [d for d in self._held.values() if d.queue == queue],
+                done=lane.deleter.unfinished,
+                kept=lane.releaser.unfinished
+                + [Settlement(d) for d in self._held.values() if d.queue == queue],
             )
             for queue, lane in self._lanes.items()
         }

@@ -9,7 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from skincare.sqs.batch import MAX_ENTRIES
 from skincare.sqs.client import make_client
-from skincare.sqs.delivery import Delivery
+from skincare.sqs.settlement import Settlement
 from skincare.sqs.wiring import Wiring
 
 log = logging.getLogger(__name__)
@@ -19,13 +19,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Leftovers:
-    """Messages of one queue that are still ours: processed ones, and ones to be shown again."""
+    """Messages of one queue that are still ours: processed ones, and ones to show again."""
 
-    done: list[Delivery]
-    kept: list[Delivery]
+    done: list[Settlement]
+    kept: list[Settlement]
 
     def settle(self, url: str, wiring: Wiring) -> bool:
-        """Delete the first, show the others at once; return whether SQS answered.
+        """Delete the first, show the others when they want it; return whether SQS answered.
 
         The first failure ends it: the visibility timeout does the rest.
         """
@@ -42,16 +42,20 @@ class Leftovers:
                 client.delete_message_batch(
                     QueueUrl=url,
                     Entries=[
-                        {"Id": str(n), "ReceiptHandle": d.receipt_handle}
-                        for n, d in enumerate(part)
+                        {"Id": str(n), "ReceiptHandle": s.delivery.receipt_handle}
+                        for n, s in enumerate(part)
                     ],
                 )
             for part in chunks(self.kept):
                 client.change_message_visibility_batch(
                     QueueUrl=url,
                     Entries=[
-                        {"Id": str(n), "ReceiptHandle": d.receipt_handle, "VisibilityTimeout": 0}
-                        for n, d in enumerate(part)
+                        {
+                            "Id": str(n),
+                            "ReceiptHandle": s.delivery.receipt_handle,
+                            "VisibilityTimeout": s.visibility_timeout,
+                        }
+                        for n, s in enumerate(part)
                     ],
                 )
         except (BotoCoreError, ClientError, OSError, ValueError) as error:

@@ -151,9 +151,15 @@ class Poller:
         messages = result.get("Messages") or []
         if not isinstance(messages, list):
             return SQSError(200, GARBAGE, "Messages is not a list")
-        # Counted from the start of the poll: when SQS handed them out, only SQS knows.
-        until = started + self._policy.visibility_timeout
-        read = [read_delivery(m, queue=self.queue, invisible_until=until) for m in messages]
+        read = [
+            read_delivery(
+                message,
+                queue=self.queue,
+                received_at=started,  # or later: when SQS handed it out, only SQS knows
+                visibility_timeout=self._policy.visibility_timeout,
+            )
+            for message in messages
+        ]
         if None in read:
             log.error("message_without_handle", extra={"queue": self.queue})
         deliveries = [delivery for delivery in read if delivery is not None]

@@ -32,15 +32,20 @@ class Settlement:
     """One message's way out of our hands."""
 
     delivery: Delivery
-    #: `time.monotonic()` at which it shall be visible; unused by a delete.
+    #: `time.monotonic()` at which it shall be visible; in the past, so at once, unless told.
     visible_at: float = 0.0
     tries: int = 0
 
     @property
     def visibility_timeout(self) -> int:
-        """Whole seconds from now until `visible_at`, less for each try that failed."""
-        seconds = math.ceil(self.visible_at - time.monotonic() - 0.05)
-        return min(max(seconds, 0), MAX_VISIBILITY_TIMEOUT)
+        """Whole seconds from now until `visible_at`, less for each try that failed.
+
+        SQS refuses more than 12 hours since the receive.
+        """
+        now = time.monotonic()
+        seconds = math.ceil(self.visible_at - now - 0.05)
+        longest = MAX_VISIBILITY_TIMEOUT - math.ceil(now - self.delivery.received_at)
+        return max(min(seconds, longest), 0)
 
 
 class Settler:

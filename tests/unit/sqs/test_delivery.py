@@ -15,9 +15,9 @@ def test_a_message_is_read() -> None:
         "Attributes": {"ApproximateReceiveCount": "3"},
     }
 
-    delivery = read_delivery(message, queue="q", invisible_until=9.0)
+    delivery = read_delivery(message, queue="q", received_at=9.0, visibility_timeout=120)
 
-    assert delivery == Delivery("q", "m", "h", 3, "{}", 9.0)
+    assert delivery == Delivery("q", "m", "h", 3, "{}", received_at=9.0, invisible_until=129.0)
 
 
 @given(
@@ -30,7 +30,7 @@ def test_a_message_is_read() -> None:
     )
 )
 def test_whatever_has_a_receipt_handle_can_be_settled(message: object) -> None:
-    delivery = read_delivery(message, queue="q", invisible_until=9.0)
+    delivery = read_delivery(message, queue="q", received_at=9.0, visibility_timeout=120)
 
     if isinstance(message, dict) and isinstance(message.get("ReceiptHandle"), str):
         assert (delivery is not None) == bool(message["ReceiptHandle"])

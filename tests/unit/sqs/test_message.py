@@ -8,7 +8,7 @@ from skincare.sqs.envelope import TaskCall
 from skincare.sqs.intake import Incoming
 from skincare.sqs.message import Message
 
-DELIVERY = Delivery("orders", "m-1", "handle", 3, "{}", invisible_until=0.0)
+DELIVERY = Delivery("orders", "m-1", "handle", 3, "{}", received_at=0.0, invisible_until=120.0)
 
 
 def message(**call: Any) -> Message:

@@ -11,7 +11,11 @@ from skincare.sqs.delivery import Delivery
 from skincare.sqs.settlement import Settlement, batch_errors
 from tests.unit.sqs.documents import json_values
 
-DELIVERY = Delivery("q", "m", "h", 1, "{}", invisible_until=0.0)
+
+def delivery(age: float = 0.0) -> Delivery:
+    """A message that came `age` seconds ago."""
+    received_at = time.monotonic() - age
+    return Delivery("q", "m", "h", 1, "{}", received_at, invisible_until=received_at + 120)
 
 
 def test_entries_that_succeeded_have_no_error() -> None:
@@ -53,10 +57,14 @@ def test_any_answer_can_be_read(answer: dict[str, object]) -> None:
 
 @pytest.mark.parametrize(("wait", "seconds"), [(10.0, 10), (0.5, 1), (0.0, 0), (-3.0, 0)])
 def test_the_visibility_timeout_is_what_is_left_of_the_wait(wait: float, seconds: int) -> None:
-    settlement = Settlement(DELIVERY, visible_at=time.monotonic() + wait)
+    settlement = Settlement(delivery(), visible_at=time.monotonic() + wait)
 
     assert settlement.visibility_timeout == seconds
 
 
 def test_the_visibility_timeout_is_one_that_sqs_takes() -> None:
-    assert Settlement(DELIVERY, time.monotonic() + 1e6).visibility_timeout == 43_200
+    """Not more than 12 hours since the receive."""
+    far = time.monotonic() + 1e6
+
+    assert Settlement(delivery(age=99.5), far).visibility_timeout == 43_100
+    assert Settlement(delivery(age=50_000), far).visibility_timeout == 0

@@ -1,0 +1,161 @@
+"""The API and the worker do all of the demo with no more than their task roles allow."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from ecs.template import deployed
+from skincare.local.demo import Demonstration
+from skincare.local.sqs import REGION
+from skincare.local.stack import Stack
+from skincare.local.supervised import Supervised
+from skincare.operations.preflight import _ON_DLQ, _ON_QUEUE
+from tests.faults.faults import Denied
+from tests.faults.proxy import FaultProxy
+
+pytestmark = pytest.mark.timeout(240)
+
+QUEUE, DEAD_LETTERS = "skincare-order-events", "skincare-order-events-dlq"
+ROLES = {"web": "ApiTaskRole", "worker": "WorkerTaskRole"}
+
+
+def allowed(role: str) -> set[tuple[str, str]]:
+    """Return the (action, queue) pairs that the template's role allows."""
+    names = {"queues.OrderEvents.Arn": QUEUE, "queues.DeadLetters.Arn": DEAD_LETTERS}
+    return {
+        (action.removeprefix("sqs:"), names[statement["Resource"]])
+        for policy in deployed().resource("roles", role)["Policies"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        for action in statement["Action"]
+    }
+
+
+def calls_of_sqs() -> list[str]:
+    operations: Sequence[str] = boto3.client(
+        "sqs", region_name=REGION
+    ).meta.service_model.operation_names
+    return list(operations)
+
+
+@contextmanager
+def confined(upstream: str, role: str) -> Iterator[FaultProxy]:
+    """A way to SQS on which everything that the role does not allow is denied."""
+    may = allowed(role)
+    with FaultProxy(upstream) as proxy:
+        for call in calls_of_sqs():
+            # https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazonsqs.html
+            # A batch needs the permission of the single call.
+            action = call.removesuffix("Batch")
+            granted = [queue for queue in (QUEUE, DEAD_LETTERS) if (action, queue) in may]
+            if granted:
+                for queue in {QUEUE, DEAD_LETTERS} - set(granted):
+                    proxy.inject(Denied(), action=call, queue=queue)
+            else:
+                proxy.inject(Denied(), action=call)
+        yield proxy
+
+
+class ConfinedStack(Stack):
+    """The whole shop, in which each process has its own way to SQS."""
+
+    def __init__(self, folder: Path, closing: ExitStack) -> None:
+        super().__init__(folder)
+        self.ways: dict[str, FaultProxy] = {}
+        self._closing = closing
+
+    def _start(self, name: str, command: Sequence[str], **options: Any) -> Supervised:
+        everybodys = self.environment
+        way = confined(everybodys["SQS_ENDPOINT_URL"], ROLES[name])
+        self.ways[name] = self._closing.enter_context(way)
+        self.environment = {**everybodys, "SQS_ENDPOINT_URL": self.ways[name].url}
+        try:
+            return super()._start(name, command, **options)
+        finally:
+            self.environment = everybodys
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfinedStack]:
+    before = dict(os.environ)
+    for name in ("DATABASE_URL", "SQS_ENDPOINT_URL"):
+        os.environ.pop(name, None)  # the stack makes servers of its own
+    with ExitStack() as closing:
+        closing.callback(os.environ.update, before)  # and leaves marks in the environment
+        folder = tmp_path_factory.mktemp("confined")
+        with ConfinedStack(folder, closing) as stack:
+            yield stack
+
+
+def test_the_demo_runs_with_the_permissions_of_the_roles(stack: ConfinedStack) -> None:
+    demonstration = Demonstration(stack)
+
+    demonstration.run()
+
+    assert [row for row in demonstration.rows if not row.is_right] == []
+    for name, way in stack.ways.items():
+        assert way.calls(), f"the {name} never called SQS"
+        assert [call.action for call in way.calls() if call.fault] == [], name
+
+
+@pytest.mark.parametrize(("name", "role"), [("web", "api"), ("worker", "worker")])
+def test_the_operators_preflight_finds_every_permission(
+    stack: ConfinedStack, name: str, role: str
+) -> None:
+    stack.manage("preflight", role, SQS_ENDPOINT_URL=stack.ways[name].url)
+
+
+def test_the_dead_letters_can_be_listed_and_discarded_with_the_apis_role(
+    stack: ConfinedStack,
+) -> None:
+    stack.sqs.send_message(QueueUrl=stack.dlq_url, MessageBody="not an event")
+    way = stack.ways["web"]
+    before = len(way.calls())
+
+    stack.manage("dlq", "list", SQS_ENDPOINT_URL=way.url)
+
+    assert {call.action for call in way.calls()[before:]} >= {"ReceiveMessage"}
+    assert [call.action for call in way.calls()[before:] if call.fault] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "queue"),
+    [
+        ("web", "receive_message", QUEUE),
+        ("web", "purge_queue", QUEUE),
+        ("web", "send_message", DEAD_LETTERS),
+        ("worker", "receive_message", DEAD_LETTERS),
+        ("worker", "purge_queue", QUEUE),
+    ],
+)
+def test_what_a_role_does_not_list_is_denied(
+    stack: ConfinedStack, name: str, call: str, queue: str
+) -> None:
+    client = boto3.client(
+        "sqs",
+        region_name=REGION,
+        endpoint_url=stack.ways[name].url,
+        aws_access_key_id="local",
+        aws_secret_access_key="local",
+    )
+    url = stack.queue_url if queue == QUEUE else stack.dlq_url
+    arguments = {"MessageBody": "x"} if call == "send_message" else {}
+
+    with pytest.raises(ClientError) as refusal:
+        getattr(client, call)(QueueUrl=url, **arguments)
+
+    assert refusal.value.response["Error"]["Code"] == "AccessDenied"
+    stack.ways[name].forget()
+
+
+@pytest.mark.parametrize(("name", "role"), [("web", "api"), ("worker", "worker")])
+def test_the_role_allows_what_preflight_asks_for(name: str, role: str) -> None:
+    wanted = {(action, QUEUE) for action in _ON_QUEUE[role]}  # type: ignore[index]
+    wanted |= {(action, DEAD_LETTERS) for action in _ON_DLQ[role]}  # type: ignore[index]
+
+    assert wanted <= allowed(ROLES[name])

@@ -30,6 +30,7 @@ class Verdict:
     events: int = 0
     lost: list[str] = field(default_factory=list)
     twice: list[str] = field(default_factory=list)
+    wrong_on_the_shelf: list[str] = field(default_factory=list)
     emails: int = 0
     emails_missing: list[str] = field(default_factory=list)
     emails_repeated: int = 0
@@ -50,7 +51,8 @@ def judge(shop: Shop, bought: list[Bought]) -> Verdict:
     """Compares what buyers were told with what is there now."""
     verdict = Verdict(events=_number(shop, "SELECT count(*) FROM events_outboxevent"))
     verdict.lost = _lost(shop, bought)
-    verdict.twice = _twice(shop, bought)
+    verdict.twice = _twice(shop)
+    verdict.wrong_on_the_shelf = _wrong_on_the_shelf(shop, bought)
     emails = Counter((email["To"], email["Message-ID"]) for email in _emails(shop.mail))
     verdict.emails = emails.total()
     verdict.emails_repeated = emails.total() - len(emails)
@@ -107,10 +109,9 @@ def _lost(shop: Shop, bought: list[Bought]) -> list[str]:
     return lost
 
 
-def _twice(shop: Shop, bought: list[Bought]) -> list[str]:
-    """Effects that were done twice: by the ledger, by the orders' history, and by the numbers on
-    the shelf against what the buyers know that they bought."""
-    twice = [
+def _twice(shop: Shop) -> list[str]:
+    """Effects that were done twice, by the ledger of the stock and the history of the orders."""
+    ledger = [
         f"order {order_id}: {kind} of product {product_id} {times} times"
         for order_id, product_id, kind, times in _rows(
             shop,
@@ -118,7 +119,7 @@ def _twice(shop: Shop, bought: list[Bought]) -> list[str]:
             " WHERE order_id IS NOT NULL GROUP BY 1, 2, 3 HAVING count(*) > 1",
         )
     ]
-    twice += [
+    history = [
         f"order {order_id} became {status} {times} times"
         for order_id, status, times in _rows(
             shop,
@@ -126,16 +127,20 @@ def _twice(shop: Shop, bought: list[Bought]) -> list[str]:
             " WHERE from_status <> to_status GROUP BY 1, 2 HAVING count(*) > 1",
         )
     ]
+    return ledger + history
+
+
+def _wrong_on_the_shelf(shop: Shop, bought: list[Bought]) -> list[str]:
+    """Products whose numbers are not what the buyers' orders leave of the first stock."""
     sold: Counter[str] = Counter()
     for order in bought:
         if order.ending == "paid":
             sold.update(order.quantities)
-    twice += [
+    return [
         f"{sku}: {stock} on the shelf and {reserved} reserved, not {STOCK - sold[sku]} and 0"
         for sku, stock, reserved in _rows(shop, "SELECT sku, stock, reserved FROM orders_product")
         if (stock, reserved) != (STOCK - sold[sku], 0)
     ]
-    return twice
 
 
 def _event_email(message_id: str) -> str:

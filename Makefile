@@ -5,12 +5,12 @@ BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url --no-annotate
 TOOLS := $(filter-out base production dev localemu,$(basename $(notdir $(wildcard requirements/*.in))))
-# localemu needs Python 3.12, and what it asks for cannot be had together from 3.14 on.
-PYTHON_LOCALEMU ?= $(shell for python in python3.13 python3.12 $(wildcard ~/.pyenv/versions/3.1[23].*/bin/python); \
-	do $$python -c "import sys; sys.exit(not (3, 12) <= sys.version_info < (3, 14))" 2> /dev/null && echo $$python && break; done)
+# localemu uses what is new in Python 3.13, and what it asks for cannot be had together from 3.14 on.
+PYTHON_LOCALEMU ?= $(shell for python in python3.13 $(wildcard ~/.pyenv/versions/3.13.*/bin/python); \
+	do $$python -c "" 2> /dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test image lint lint-image format chaos bench requirements clean lint-ecs ecs scaling
+.PHONY: help setup demo run test browser image lint lint-image format chaos bench requirements clean lint-ecs ecs scaling
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ run: setup ## Start the whole shop and keep it up until Ctrl-C
 
 test: setup ## Run the unit, integration and acceptance tests (ARGS="-k webhook" picks some)
 	$(BIN)/pytest $(ARGS)
+
+browser: setup ## Use the operator's pages in a real Chromium (Debian: chromium, chromium-driver)
+	$(BIN)/pytest -m browser tests/acceptance/browser $(ARGS)
 
 image: setup ## Build the container image and try it: read-only, stopped, killed, out of memory (needs Docker)
 	$(BIN)/pytest -m image tests/image $(ARGS)
@@ -68,7 +71,7 @@ requirements: setup ## Resolve requirements/*.in anew into the pinned *.txt (UPG
 	for name in base production dev $(TOOLS); do \
 		$(COMPILE) $(UPGRADE) requirements/$$name.in -o requirements/$$name.txt || exit; \
 	done
-	$(subst --universal --python-version 3.11,--python-version 3.12,$(COMPILE)) $(UPGRADE) \
+	$(subst --universal --python-version 3.11,--python-version 3.13,$(COMPILE)) $(UPGRADE) \
 		requirements/localemu.in -o requirements/localemu.txt
 
 clean: ## Remove all that the targets made
@@ -89,7 +92,7 @@ clean: ## Remove all that the targets made
 	@touch $@
 
 .venv/localemu/.ready: requirements/localemu.txt | .venv/.ready
-	@if [ -z "$(PYTHON_LOCALEMU)" ]; then echo "No Python 3.12 or 3.13 here: nothing will run on localemu"; \
+	@if [ -z "$(PYTHON_LOCALEMU)" ]; then echo "No Python 3.13 here: nothing will run on localemu"; \
 	else $(PYTHON_LOCALEMU) -m venv $(@D) && requirements/install $(@D) $< && touch $@; fi
 
 .venv/bin/pip:

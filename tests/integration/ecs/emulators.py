@@ -5,7 +5,7 @@ Neither makes everything that the templates ask for, and both answer CREATE_COMP
 - moto 5.2.5 has the API of ECS. Of templates it makes task definitions and services in part, and
   no alarm, scaling, secret, queue policy or dashboard, though it has their APIs. Change sets
   (`aws cloudformation deploy`) lose the outputs, and an update does not reach a service.
-- localemu 1.3.2 makes the rest, through change sets too, but nothing of ECS. It needs Python 3.12.
+- localemu 1.3.2 makes the rest, through change sets too, but nothing of ECS. It needs Python 3.13.
 """
 
 import os
@@ -99,6 +99,7 @@ def existing(account: Account) -> dict[str, str]:
     """Make what an account has before the first deployment; return it as template parameters."""
     ec2, elb = account.client("ec2"), account.client("elbv2")
     vpc = ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+    ec2.modify_vpc_attribute(VpcId=vpc, EnableDnsHostnames={"Value": True})
     subnets = [
         ec2.create_subnet(
             VpcId=vpc, CidrBlock=f"10.0.{n}.0/24", AvailabilityZone=f"{REGION}{zone}"

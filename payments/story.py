@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from django.utils.timezone import localtime
+
 from orders.models import Order, OrderTransition, StockMovement
 from payments.models import Payment
 from skincare.events.interventions import UnknownEvent
@@ -32,6 +34,14 @@ class Story:
             return "sent, and not claimed by a worker yet"
         return "not sent yet"
 
+    def __str__(self) -> str:
+        lines = [f"{self.document['event_type']} {self.event_id}: {self.status}", ""]
+        for moment in self.moments:
+            at = localtime(moment.at).isoformat(sep=" ", timespec="seconds")
+            lines.append(f"  {at}  {moment.what:28} {moment.detail}".rstrip())
+        lines += ["", _order_line(self.order), _payment_line(self.payment)]
+        return "\n".join(lines)
+
 
 def story(event_id: str) -> Story:
     """Return the event's story, its moments oldest first. Raises `UnknownEvent`."""
@@ -44,7 +54,7 @@ def story(event_id: str) -> Story:
     document = dict(row.payload)
     moments = sorted([*moments, *_of_the_order(event_id)], key=lambda moment: moment.at)
     order = Order.objects.filter(pk=str(document["order_id"])).first()
-    payment_id = _uuid(document.get("payment_id"))
+    payment_id = payment_uuid(document.get("payment_id"))
     payment = Payment.objects.filter(pk=payment_id).first() if payment_id else None
     return Story(event_id, document, published, processed, moments, order, payment)
 
@@ -60,8 +70,22 @@ def _of_the_order(event_id: str) -> list[Moment]:
     return moments
 
 
-def _uuid(text: object) -> UUID | None:
-    """Return the id of a payment of ours; other producers may name theirs as they like."""
+def _order_line(order: Order | None) -> str:
+    if order is None:
+        return "order: not known"
+    held = f", held: {order.held_reason}" if order.is_held else ""
+    return f"order: {order.number} is {order.status}, {order.total_rupiah} rupiah{held}"
+
+
+def _payment_line(payment: Payment | None) -> str:
+    if payment is None:
+        return "payment: not known"
+    held = f", held: {payment.held_reason}" if payment.is_held else ""
+    return f"payment: {payment} is {payment.status}, {payment.amount_rupiah} rupiah{held}"
+
+
+def payment_uuid(text: object) -> UUID | None:
+    """Return the id as that of a payment of ours; other producers name theirs as they like."""
     try:
         return UUID(str(text))
     except ValueError:

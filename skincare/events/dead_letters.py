@@ -54,7 +54,7 @@ class Outcome(StrEnum):
     TOO_LARGE = "too large"  # left alone: the outbox does not take it; it can be moved natively
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What became of each letter that matched, in the order in which they were met."""
 
@@ -62,6 +62,11 @@ class Report:
     results: list[tuple[DeadLetter, Outcome]] = field(default_factory=list)
     #: How many letters were looked at, matching or not.
     looked_at: int = 0
+
+    def __repr__(self) -> str:
+        """The counts, as a shell shows them; the letters hold what anybody may have written."""
+        counts = {outcome.value: number for outcome, number in self.counts.items()}
+        return f"Report(dry_run={self.dry_run}, looked_at={self.looked_at}, counts={counts})"
 
     @property
     def counts(self) -> Counter[Outcome]:

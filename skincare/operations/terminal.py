@@ -19,7 +19,7 @@ from django.core.management.base import (
 from django.db import DatabaseError
 from django.utils import timezone
 
-from skincare.operations.periods import InvalidPeriod, moment_since
+from skincare.events.periods import InvalidPeriod, moment_since
 from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable
 from skincare.telemetry.logs import StdoutHandler
 

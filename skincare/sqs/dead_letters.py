@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -49,7 +49,7 @@ class Message:
 
     message_id: str
     receipt_handle: str
-    body: str
+    body: str = field(repr=False)
     receive_count: int
     #: When it was first sent to its queue: the dead-letter queue keeps that time.
     sent_at: datetime

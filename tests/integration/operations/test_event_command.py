@@ -56,8 +56,11 @@ def test_show_tells_the_whole_story(paid: OutboxEvent) -> None:
         "effects done",
         "done",
     ]
-    assert f"order: number {Order.objects.get().number}, " in printed
-    assert f"payment: id {paid.payload['payment_id']}, provider sandbox, " in printed
+    order = Order.objects.get()
+    assert printed.splitlines()[-2:] == [
+        f"order: {order.number} is paid, 150000 rupiah",
+        f"payment: {order.payments.get()} is settled, 150000 rupiah",
+    ]
 
 
 def test_show_as_json(paid: OutboxEvent) -> None:

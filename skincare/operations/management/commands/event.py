@@ -114,12 +114,7 @@ class Command(OperatorCommand):
                 }
             )
             return
-        self.write(f"{told.document['event_type']} {event_id}: {told.status}\n")
-        for moment in told.moments:
-            self.write(f"  {local_time(moment.at)}  {moment.what:28} {moment.detail}".rstrip())
-        for name, known in (("order", _order(told)), ("payment", _payment(told))):
-            told_of = ", ".join(f"{key} {value}" for key, value in known.items()) if known else "-"
-            self.write(f"\n{name}: {told_of}")
+        self.write(str(told))
 
 
 def _events(

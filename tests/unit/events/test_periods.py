@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from skincare.operations.periods import InvalidPeriod, moment_since
+from skincare.events.periods import InvalidPeriod, moment_since
 
 
 @pytest.mark.parametrize(

@@ -87,10 +87,10 @@ class OutboxEventAdmin(EventAdmin):
 class ProcessedEventAdmin(EventAdmin):
     list_display = [
         "event_id",
-        "event_type",
         "status",
         "error",
         "story",
+        "event_type",
         "attempts",
         "claimed_at",
     ]

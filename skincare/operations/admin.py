@@ -10,13 +10,15 @@ from django.utils.safestring import SafeString
 
 from skincare.events.admin import ReadOnlyAdmin
 
+admin.site.site_url = None  # there is no page of the shop here to "view on site"
+
 
 @admin.register(LogEntry)
 class AuditLogAdmin(ReadOnlyAdmin):
     """Django's own log of the admin; the services write into it too. Nobody changes it."""
 
     list_display = ["action_time", "user", "what", "on", "content_type"]
-    list_filter = ["action_time", "user", "content_type"]
+    list_filter = ["action_time", ("user", admin.RelatedOnlyFieldListFilter)]
     list_select_related = ["user", "content_type"]
     search_fields = ["=object_id", "object_repr", "change_message"]
     search_help_text = "an event's id, an order's number, a reason"

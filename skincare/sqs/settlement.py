@@ -160,24 +160,28 @@ class Settler:
 
     def _rest(self, again: list[tuple[Settlement, SQSError]]) -> None:
         delay = full_jitter(max(settlement.tries for settlement, _ in again), SETTLE_BACKOFF)
-        for settlement, error in again:
-            level = logging.ERROR if error.denied else logging.WARNING
-            log.log(
-                level,
-                "settlement_failed",
-                extra={
-                    **settlement.delivery.log_fields,
-                    "action": self.action,
-                    "status": error.status,
-                    "code": error.code,
-                    "tries": settlement.tries,
-                    "retry_in": round(delay, 3),
-                },
-            )
+        for error in dict.fromkeys(error for _, error in again):
+            failed = [settlement for settlement, its_error in again if its_error == error]
+            self._log_failure(error, failed, delay)
         self._numbers += 1
         number = self._numbers
         self._resting[number] = [settlement for settlement, _ in again]
         self._hub.call_later(delay, self._wake, number)
+
+    def _log_failure(self, error: SQSError, failed: list[Settlement], delay: float) -> None:
+        log.log(
+            logging.ERROR if error.denied else logging.WARNING,
+            "settlement_failed",
+            extra={
+                "action": self.action,
+                "queue": failed[0].delivery.queue,
+                "sqs_message_ids": [settlement.delivery.message_id for settlement in failed],
+                "status": error.status,
+                "code": error.code,
+                "tries": max(settlement.tries for settlement in failed),
+                "retry_in": round(delay, 3),
+            },
+        )
 
     def _wake(self, number: int) -> None:
         for settlement in self._resting.pop(number, ()):

@@ -2,6 +2,7 @@
 
 import celery
 import kombu
+import pycurl
 import pytest
 
 CHECKED_AGAINST = "5.7.0"
@@ -15,3 +16,10 @@ def test_the_installed_version_is_the_one_that_was_checked(package: object) -> N
         "what changed in its SQS transport, hub, worker and request, run the tests in "
         "tests/integration/sqs, and then change CHECKED_AGAINST."
     )
+
+
+def test_libcurl_looks_names_up_beside_the_event_loop() -> None:
+    """Without this feature a name server that hangs would stop the whole worker."""
+    features = pycurl.version_info()[4]
+
+    assert features & pycurl.VERSION_ASYNCHDNS

@@ -10,7 +10,7 @@ PYTHON_LOCALEMU ?= $(shell for python in python3.13 $(wildcard ~/.pyenv/versions
 	do $$python -c "" 2> /dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test browser image lint lint-image format chaos bench requirements clean lint-ecs ecs scaling
+.PHONY: help setup demo run test browser image lint lint-ecs lint-image format chaos bench ecs scaling requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ run: setup ## Start the whole shop and keep it up until Ctrl-C
 	@$(BIN)/python -m skincare.local.run
 
 test: setup ## Run the unit, integration and acceptance tests (ARGS="-k webhook" picks some)
-	$(BIN)/pytest $(ARGS)
+	$(BIN)/pytest --numprocesses=2 --dist=loadfile $(ARGS)
 
 browser: setup ## Use the operator's pages in a real Chromium (Debian: chromium, chromium-driver)
 	$(BIN)/pytest -m browser tests/acceptance/browser $(ARGS)
@@ -46,7 +46,7 @@ lint-ecs: setup .venv/ecs-lint/.ready ## Check the templates and the deployment'
 	.venv/ecs-lint/bin/checkov --directory ecs --framework cloudformation --compact --quiet --skip-download
 	.venv/ecs-lint/bin/shellcheck ecs/deploy.sh docker/entrypoint.sh .ci/run
 
-lint-image: setup .venv/image-lint/.ready
+lint-image: setup .venv/image-lint/.ready ## Check the image's files alone
 	.venv/image-lint/bin/hadolint docker/Dockerfile
 	.venv/image-lint/bin/docker-compose --file docker/compose.yaml config --quiet
 	.venv/image-lint/bin/shellcheck docker/entrypoint.sh tests/image/debian-base

@@ -12,6 +12,7 @@ from tests.image.daemon import run_docker
 
 PROJECT = Path(__file__).parents[2]
 TAG = "skincare:test"
+TITLE = "org.opencontainers.image.title=skincare-order-events"
 DEFAULT_BASE = "python:3.13-slim"
 DEBIAN_BASE = "python-from-debian:trixie"
 PULL_SECONDS = 120.0
@@ -59,6 +60,8 @@ def build_image(host: str, base: str) -> str:
         )
     if built.returncode:
         raise NoImage(built.stderr)
+    # The one that had the tag before.
+    run_docker(host, "image", "prune", "--force", "--filter", f"label={TITLE}")
     return TAG
 
 

@@ -51,7 +51,7 @@ class Api:
         assert self.container.status == "running", self.container.logs().decode()
         try:
             return self.get("/readyz").ok
-        except requests.ConnectionError:
+        except requests.RequestException:
             return False
 
     def stop(self) -> int:

@@ -42,7 +42,7 @@ def test_sizes_and_start_up_times(
     def api_is_ready() -> bool:
         try:
             return requests.get(f"http://127.0.0.1:{port}/readyz", timeout=5).ok
-        except requests.ConnectionError:
+        except requests.RequestException:
             return False
 
     def seconds_until(command: str, ready: "Callable[[Container], bool]") -> float:

@@ -159,7 +159,9 @@ if [[ -z $image ]]; then
     failing='docker build'
     platform=linux/amd64
     [[ $(parameter CpuArchitecture X86_64) == X86_64 ]] || platform=linux/arm64
-    run docker build --platform "$platform" --tag "$image" --file "$here/../docker/Dockerfile" "$here/.."
+    run docker build --platform "$platform" --tag "$image" --file "$here/../docker/Dockerfile" \
+        --build-arg "REVISION=$(git -C "$here" rev-parse HEAD)" \
+        --build-arg "CREATED=$(date --utc --iso-8601=seconds)" "$here/.."
     failing='docker push'
     ask '<password>' aws ecr get-login-password \
         | run docker login --username AWS --password-stdin "${repository%%/*}"

@@ -117,6 +117,18 @@ def test_the_worker_would_start_on_the_queue(stacks: Stacks) -> None:
     assert queue_problems(sqs, url, settings.SQS_POLICY) == []
 
 
+def test_the_network_lets_the_load_balancer_in_and_nobody_else(stacks: Stacks) -> None:
+    groups = stacks.account.client("ec2").describe_security_groups(
+        Filters=[{"Name": "group-name", "Values": ["skincare-api", "skincare-worker"]}]
+    )["SecurityGroups"]
+    inward = {group["GroupName"]: group["IpPermissions"] for group in groups}
+
+    assert inward["skincare-worker"] == []
+    (rule,) = inward["skincare-api"]
+    assert (rule["FromPort"], rule["ToPort"]) == (8000, 8000)
+    assert rule["IpRanges"] == []
+
+
 def test_each_role_has_its_policies(stacks: Stacks) -> None:
     iam = stacks.account.client("iam")
     found = {}
@@ -215,6 +227,16 @@ def test_cloudwatch_takes_every_alarm(stacks: Stacks) -> None:
     for alarm in alarms:
         assert made[alarm["AlarmName"]]["Threshold"] == alarm["Threshold"]
         assert made[alarm["AlarmName"]]["EvaluationPeriods"] == alarm["EvaluationPeriods"]
+
+
+def test_cloudwatch_takes_the_dashboard(stacks: Stacks) -> None:
+    cloudwatch = stacks.account.client("cloudwatch")
+    wanted = deployed(**LOAD_BALANCER).resource("dashboard", "Dashboard")
+
+    cloudwatch.put_dashboard(**wanted)
+
+    made = cloudwatch.get_dashboard(DashboardName="skincare")
+    assert json.loads(made["DashboardBody"]) == json.loads(wanted["DashboardBody"])
 
 
 def test_application_auto_scaling_takes_the_targets_and_the_policies(stacks: Stacks) -> None:

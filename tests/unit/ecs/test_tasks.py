@@ -126,7 +126,7 @@ def test_nothing_can_be_written_but_the_temporary_folder_and_nothing_is_privileg
     assert definition["LinuxParameters"]["Capabilities"] == {"Drop": ["ALL"]}
     assert definition["LinuxParameters"]["InitProcessEnabled"] is True
     assert definition.get("Privileged", False) is False
-    assert {limit["Name"] for limit in definition["Ulimits"]} == {"nofile", "core"}
+    assert {limit["Name"] for limit in definition["Ulimits"]} == {"nofile"}
 
 
 # -- The worker ------------------------------------------------------------------------------------

@@ -1,0 +1,280 @@
+"""ecs/deploy.sh deploys to localemu, which is read back; its calls of ECS go to moto."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from ecs.template import FOLDER, deployed, names
+from skincare.local.sqs import CLIENT_ENVIRONMENT
+from skincare.sqs.queues import attribute_problems
+from tests.integration.ecs.emulators import AWS_CLI, Account, existing, localemu, moto
+from tests.unit.ecs.test_tasks import SECRETS
+
+pytestmark = [pytest.mark.ecs, pytest.mark.timeout(900)]
+
+IMAGE = "123456789012.dkr.ecr.ap-southeast-3.amazonaws.com/skincare"
+#: Those that hold values of ours; SECRET_KEY is made with the stack.
+OPERATORS_SECRETS = SECRETS - {"SECRET_KEY"}
+
+
+@dataclass
+class Deployment:
+    """deploy.sh with its parameters file, and the account that it deploys to."""
+
+    account: Account
+    ecs: Account
+    parameters: Path
+    shop: str
+    """Where an API answers that it is well."""
+
+    def run(self, *options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [FOLDER / "deploy.sh", *options, self.parameters],
+            env={
+                "PATH": f"{AWS_CLI.parent}:{os.environ['PATH']}",
+                "HOME": str(self.parameters.parent),
+                **CLIENT_ENVIRONMENT,
+                "AWS_ENDPOINT_URL": self.account.url,
+                "AWS_ENDPOINT_URL_ECS": self.ecs.url,
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def deploy(self, tag: str) -> subprocess.CompletedProcess[str]:
+        return self.run("--image", f"{IMAGE}:{tag}", "--url", self.shop)
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+    folder = tmp_path_factory.mktemp("deploy")
+    with localemu(folder) as account, moto(folder) as ecs:
+        parameters = {
+            **existing(account),
+            # Tasks are placed by moto, so in its subnets.
+            "PrivateSubnetIds": existing(ecs)["PrivateSubnetIds"],
+            "AlarmEmail": "oncall@shop.example",
+        }
+        file = folder / "parameters"
+        file.write_text("".join(f"{name}={value}\n" for name, value in parameters.items()))
+        prepare_ecs(ecs, parameters["PrivateSubnetIds"].split(","))
+        with answering() as shop:
+            yield Deployment(account, ecs, file, shop)
+
+
+class Well(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path in ("/healthz", "/readyz") else 404)
+        self.end_headers()
+
+
+@contextmanager
+def answering() -> Iterator[str]:
+    """The API as deploy.sh sees it from outside: no emulator starts the tasks."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Well) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def prepare_ecs(account: Account, subnets: list[str]) -> None:
+    """What the templates would make if localemu had ECS: what deploy.sh asks for."""
+    ecs = account.client("ecs")
+    ecs.create_cluster(clusterName="skincare")
+    for task in ("migration", "worker", "api"):
+        ecs.register_task_definition(
+            family=f"skincare-{task}",
+            requiresCompatibilities=["FARGATE"],
+            networkMode="awsvpc",
+            cpu="256",
+            memory="512",
+            containerDefinitions=[
+                {"name": task, "image": f"{IMAGE}:one", "memory": 512, "essential": True}
+            ],
+        )
+        if task != "migration":
+            ecs.create_service(
+                cluster="skincare",
+                serviceName=f"skincare-{task}",
+                taskDefinition=f"skincare-{task}",
+                desiredCount=0,
+            )
+
+
+@pytest.fixture(scope="module")
+def first_try(deployment: Deployment) -> subprocess.CompletedProcess[str]:
+    """The first deployment, before anybody has put the secrets."""
+    return deployment.deploy("one")
+
+
+@pytest.fixture(scope="module")
+def deployed_once(
+    deployment: Deployment, first_try: subprocess.CompletedProcess[str]
+) -> subprocess.CompletedProcess[str]:
+    manager = deployment.account.client("secretsmanager")
+    for name in OPERATORS_SECRETS:
+        manager.put_secret_value(SecretId=f"skincare/{name}", SecretString="value")
+    return deployment.deploy("one")
+
+
+def test_without_the_secrets_it_stops_and_says_how_to_put_them(
+    first_try: subprocess.CompletedProcess[str],
+) -> None:
+    assert first_try.returncode == 1
+    assert "skincare/DATABASE_URL has no value" in first_try.stderr
+    assert "aws secretsmanager put-secret-value --secret-id skincare/DATABASE_URL" in (
+        first_try.stderr
+    )
+    assert "run-task" not in first_try.stdout + first_try.stderr
+
+
+def test_with_the_secrets_it_migrates_rolls_both_services_and_asks_for_health(
+    deployment: Deployment, deployed_once: subprocess.CompletedProcess[str]
+) -> None:
+    output = deployed_once.stdout
+
+    assert deployed_once.returncode == 0, output + deployed_once.stderr
+    order = [
+        output.index(step)
+        for step in ("== Migration", "skincare-worker --template", "skincare-api --template")
+    ]
+    assert order == sorted(order)
+    assert f"deploy: skincare runs {IMAGE}:one" in output
+    ecs = deployment.ecs.client("ecs")
+    arns = ecs.list_tasks(cluster="skincare", desiredStatus="STOPPED")["taskArns"]
+    tasks = ecs.describe_tasks(cluster="skincare", tasks=arns)["tasks"]
+    started = [task["startedBy"] for task in tasks]
+    assert started.count("deploy-one") == 1, "the migration ran once"
+
+
+def test_every_template_is_a_stack(
+    deployment: Deployment, deployed_once: subprocess.CompletedProcess[str]
+) -> None:
+    stacks = deployment.account.client("cloudformation").describe_stacks()["Stacks"]
+
+    statuses = {stack["StackName"]: stack["StackStatus"] for stack in stacks}
+    assert set(statuses) == {f"skincare-{name}" for name in names()}
+    assert set(statuses.values()) <= {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
+
+
+def test_the_queues_are_as_the_policy_wants_them(
+    deployment: Deployment, deployed_once: subprocess.CompletedProcess[str]
+) -> None:
+    queue = attributes(deployment, "skincare-order-events")
+    dead_letters = attributes(deployment, "skincare-order-events-dlq")
+
+    assert attribute_problems(queue, name="it", policy=settings.SQS_POLICY) == []
+    assert json.loads(queue["RedrivePolicy"])["deadLetterTargetArn"] == dead_letters["QueueArn"]
+    assert json.loads(dead_letters["RedriveAllowPolicy"])["sourceQueueArns"] == [queue["QueueArn"]]
+    for made in (queue, dead_letters):
+        assert made["SqsManagedSseEnabled"] == "true"
+        (statement,) = json.loads(made["Policy"])["Statement"]
+        assert statement["Effect"] == "Deny"
+        assert "aws:SecureTransport" in json.dumps(statement["Condition"])
+
+
+def attributes(deployment: Deployment, name: str) -> dict[str, str]:
+    sqs = deployment.account.client("sqs")
+    url = sqs.get_queue_url(QueueName=name)["QueueUrl"]
+    return dict(sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"])
+
+
+def test_the_alarms_watch_what_the_templates_say_and_tell_the_topic(
+    deployment: Deployment, deployed_once: subprocess.CompletedProcess[str]
+) -> None:
+    account = deployment.account
+    made = account.client("cloudwatch").describe_alarms()["MetricAlarms"]
+    (topic,) = account.client("sns").list_topics()["Topics"]
+    parameters = dict(line.split("=", 1) for line in deployment.parameters.read_text().splitlines())
+    wanted = deployed(**parameters).resources("AWS::CloudWatch::Alarm").values()
+
+    by_name = {alarm["AlarmName"]: alarm for alarm in made}
+    for alarm in wanted:
+        found = by_name[alarm["AlarmName"]]
+        assert found["Threshold"] == alarm["Threshold"]
+        assert found["ComparisonOperator"] == alarm["ComparisonOperator"]
+        assert found["AlarmActions"] == found["OKActions"] == [topic["TopicArn"]]
+        assert found.get("MetricName") == alarm.get("MetricName")
+    (subscription,) = account.client("sns").list_subscriptions()["Subscriptions"]
+    assert subscription["Endpoint"] == "oncall@shop.example"
+
+
+def test_the_log_lines_of_accepted_payments_are_counted(
+    deployment: Deployment, deployed_once: subprocess.CompletedProcess[str]
+) -> None:
+    filters = deployment.account.client("logs").describe_metric_filters(
+        logGroupName="/skincare/api"
+    )
+
+    (counted,) = filters["metricFilters"]
+    assert "event_published" in counted["filterPattern"]
+
+
+def test_the_roles_allow_what_the_template_allows(
+    deployment: Deployment, deployed_once: subprocess.CompletedProcess[str]
+) -> None:
+    iam = deployment.account.client("iam")
+    roles = {role["RoleName"].split("-")[2]: role["RoleName"] for role in iam.list_roles()["Roles"]}
+    policy: Any = iam.get_role_policy(RoleName=roles["WorkerTaskRole"], PolicyName="OrderEvents")[
+        "PolicyDocument"
+    ]
+    (statement,) = policy["Statement"]
+
+    assert {"ExecutionRole", "ApiTaskRole", "WorkerTaskRole"} <= set(roles)
+    assert statement["Resource"].endswith(":skincare-order-events")
+    assert "sqs:ReceiveMessage" in statement["Action"]
+
+
+def test_a_changed_parameter_updates_its_stack_and_a_sick_release_shows_the_way_back(
+    deployment: Deployment, deployed_once: subprocess.CompletedProcess[str]
+) -> None:
+    with deployment.parameters.open("a") as file:
+        file.write("LogRetentionDays=30\n")
+    nobody_answers = f"{deployment.account.url}/_nothing"
+
+    again = deployment.run("--image", f"{IMAGE}:two", "--url", nobody_answers)
+
+    groups = deployment.account.client("logs").describe_log_groups()["logGroups"]
+    assert {group["retentionInDays"] for group in groups} == {30}
+    (api,) = deployment.account.client("cloudformation").describe_stacks(StackName="skincare-api")[
+        "Stacks"
+    ]
+    images = [p["ParameterValue"] for p in api["Parameters"] if p["ParameterKey"] == "Image"]
+    assert images == [f"{IMAGE}:two"]
+    assert again.returncode != 0
+    assert f"FAILED at the smoke test of {nobody_answers}/healthz" in again.stderr
+    assert f"--image {IMAGE}:one {deployment.parameters}" in again.stderr
+
+
+# Without any emulator.
+
+
+def test_a_dry_run_prints_every_call_and_makes_none(tmp_path: Path) -> None:
+    parameters = tmp_path / "parameters"
+    parameters.write_text("AllowedHosts=api.shop.example\nPrivateSubnetIds=subnet-1,subnet-2\n")
+
+    done = subprocess.run(
+        [FOLDER / "deploy.sh", "--dry-run", parameters],
+        env={"PATH": "/usr/bin:/bin"},  # no aws, no docker
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    calls = re.findall(r"^(?:\[\S+\] )?\+ (.*)$", done.stdout + done.stderr, re.MULTILINE)
+    stacks = [m[1] for call in calls if (m := re.search(r"deploy --stack-name (\S+)", call))]
+    assert sorted(stacks) == sorted(f"skincare-{name}" for name in names())
+    for call in ("docker build", "docker push", "ecs run-task", "ecs wait services-stable", "curl"):
+        assert any(call in made for made in calls), call

@@ -36,7 +36,7 @@ image: setup ## Build the container image and try it: read-only, stopped, killed
 lint: setup lint-image ## Check style, types, layers, migrations, production settings and the image's files
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy skincare orders payments
+	$(BIN)/mypy skincare orders payments ecs
 	$(BIN)/lint-imports
 	APP_ENV=test $(BIN)/python -W ignore manage.py makemigrations --check --dry-run
 	env -i PATH="$$PATH" $(PRODUCTION_LIKE) $(BIN)/python manage.py check --deploy --fail-level INFO

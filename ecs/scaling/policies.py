@@ -114,8 +114,8 @@ class Scheduled:
 
     def desired(self, reading: Reading, now_desired: int) -> int:
         announced = self.from_minute <= reading.minute < self.to_minute
-        self.policy.min_tasks = self.min_tasks if announced else 1
-        return self.policy.desired(reading, now_desired)
+        wanted = self.policy.desired(reading, now_desired)
+        return max(wanted, self.min_tasks) if announced else wanted
 
 
 def backlog_per_task(reading: Reading) -> float:

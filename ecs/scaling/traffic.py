@@ -17,7 +17,7 @@ def rate(second: int, *, mean: float) -> float:
     """Return the expected events per second at `second`, for `mean` events per second in a day."""
     hour = (second % DAY) / 3600
     # The shop's day: least at 4 in the morning, most at 8 in the evening, twice the mean.
-    daily = 1 + 0.95 * math.sin((hour - 14) / 24 * 2 * math.pi + 0.0)
+    daily = 1 + 0.95 * math.sin((hour - 14) / 24 * 2 * math.pi)
     return mean * (max(daily, 0.05) + _sale(second))
 
 

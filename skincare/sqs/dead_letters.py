@@ -120,11 +120,15 @@ class DeadLetterQueue:
     def walk(self) -> Iterator[list[Message]]:
         """Yield all messages in batches of up to ten, each message once.
 
+        Not those that were sent since the walk began: what is put back meanwhile, and fails again at
+        once, would never end.
+
         They are invisible to others until the walk ends (or is closed), and then visible at once,
         but for those that were deleted. Killed half-way, they come back by themselves: after 30
         seconds, or 1 second for each 20 messages, at most an hour.
         """
         hold = min(_SHORTEST_HOLD + self.depth().visible * _HOLD_PER_MESSAGE, _LONGEST_HOLD)
+        began_at = datetime.now(UTC)
         seen: set[str] = set()
         nothing_new = 0
         try:
@@ -133,7 +137,11 @@ class DeadLetterQueue:
                 if not received:
                     return
                 self._held.update({message.message_id: message for message in received})
-                new = [message for message in received if message.message_id not in seen]
+                new = [
+                    message
+                    for message in received
+                    if message.message_id not in seen and message.sent_at <= began_at
+                ]
                 seen.update(message.message_id for message in new)
                 nothing_new = 0 if new else nothing_new + 1
                 if new:

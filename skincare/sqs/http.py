@@ -5,6 +5,7 @@ seconds, registers every socket anew for every event, and wakes up each second t
 """
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -56,7 +57,12 @@ class HttpClient:
     def post(
         self, url: str, headers: Mapping[str, str], body: bytes, *, timeout: float, done: Done
     ) -> None:
-        """Send a request; `done` is called once, from the loop, within `timeout` seconds."""
+        """Send a request; `done` is called once, from the loop, within `timeout` seconds.
+
+        Raises RuntimeError after `close`, and pycurl.error where the request cannot be sent.
+        """
+        if self._closed:
+            raise RuntimeError("the HTTP client is closed")
         curl = self._idle.pop() if self._idle else pycurl.Curl()
         answer = BytesIO()
         curl.reset()
@@ -90,7 +96,11 @@ class HttpClient:
         for curl in self._idle:
             curl.close()
         self._idle.clear()
-        self._multi.close()
+        for fd in self._sockets:
+            self._hub.remove(fd)
+        self._sockets.clear()
+        # It waits for look-ups that hang, which can be longer than the process still has.
+        threading.Thread(target=self._multi.close, name="sqs-http-close", daemon=True).start()
 
     # -- What libcurl asks of the loop ------------------------------------------------------------
 
@@ -98,7 +108,7 @@ class HttpClient:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if milliseconds >= 0:
+        if milliseconds >= 0 and not self._closed:
             # Never act inside this callback: libcurl forbids it.
             self._timer = self._hub.call_later(milliseconds / 1000, self._on_timeout)
 
@@ -108,7 +118,7 @@ class HttpClient:
         if fd in self._sockets:
             self._sockets.discard(fd)
             self._hub.remove(fd)
-        if event in _EVENTS:
+        if event in _EVENTS and not self._closed:
             flags = _EVENTS[event]
             self._hub.add(fd, self._on_event, flags | ERR, (fd,))
             if flags == READ | WRITE:

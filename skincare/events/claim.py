@@ -20,6 +20,9 @@ from skincare.events.schema import Event, payload_hash
 
 _Status = ProcessedEvent.Status
 
+#: The last error of an event that a person has opened again.
+REOPENED: Final = "reopened for a replay"
+
 
 class LostClaim(Exception):
     """Another worker took the event over: nothing of this try may be committed."""
@@ -178,7 +181,7 @@ def reopen(event_id: str) -> ProcessedEvent:
         finished_at=None,
         lease_expires_at=None,
         fence=F("fence") + 1,
-        last_error="reopened for a replay",
+        last_error=REOPENED,
     )
     if not updated:
         raise NotFound(event_id)

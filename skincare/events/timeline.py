@@ -7,6 +7,7 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Q
 
+from skincare.events.claim import REOPENED
 from skincare.events.interventions import UnknownEvent
 from skincare.events.models import OutboxEvent, ProcessedEvent
 
@@ -39,7 +40,7 @@ def timeline(event_id: str) -> list[Moment]:
 
 
 def _sending(event: OutboxEvent) -> list[Moment]:
-    moments = [Moment(event.created_at, "published", "written to the outbox with its cause")]
+    moments = [Moment(event.created_at, "published", "written to the outbox")]
     if event.sent_at is not None:
         tries = "" if event.send_attempts <= 1 else f"at try {event.send_attempts}"
         moments.append(Moment(event.sent_at, "sent to the queue", tries))
@@ -51,6 +52,8 @@ def _sending(event: OutboxEvent) -> list[Moment]:
                 f"{event.send_attempts} failed: {event.last_error}",
             )
         )
+    else:
+        moments.append(Moment(event.next_attempt_at, "waits to be sent"))
     return moments
 
 
@@ -67,6 +70,8 @@ def _processing(event: ProcessedEvent) -> list[Moment]:
     if event.effects_at is not None:
         moments.append(Moment(event.effects_at, "effects done", "committed, once"))
     match event.status:
+        case _Status.FAILED if event.last_error == REOPENED:
+            pass  # the entry of whoever did it says more
         case _Status.FAILED:
             moments.append(Moment(event.claimed_at, "failed", event.last_error))
         case _Status.DONE if event.finished_at:

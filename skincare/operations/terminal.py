@@ -62,6 +62,10 @@ class OperatorCommand(BaseCommand):
             raise CommandError(
                 f"{type(error).__name__}: {error}", returncode=UNREACHABLE
             ) from error
+        except KeyboardInterrupt:
+            # Messages that were held are visible again by now.
+            text = "Stopped. What was done stays done; the rest was not touched."
+            raise CommandError(text, returncode=NOT_DONE) from None
         except DatabaseError as error:
             text = f"The database did not do it: {type(error).__name__}"
             raise CommandError(text, returncode=UNREACHABLE) from error

@@ -120,8 +120,8 @@ class DeadLetterQueue:
     def walk(self) -> Iterator[list[Message]]:
         """Yield all messages in batches of up to ten, each message once.
 
-        Not those that were sent since the walk began: what is put back meanwhile, and fails again at
-        once, would never end.
+        Not those that were sent since the walk began: with what is put back meanwhile and fails
+        again at once, it would never end.
 
         They are invisible to others until the walk ends (or is closed), and then visible at once,
         but for those that were deleted. Killed half-way, they come back by themselves: after 30

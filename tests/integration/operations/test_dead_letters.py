@@ -180,6 +180,20 @@ def test_what_the_outbox_does_not_take_stays(letters: Letters, settings: Any) ->
     assert not OutboxEvent.objects.exists()
 
 
+def test_what_fails_again_meanwhile_is_not_put_back_for_ever(letters: Letters) -> None:
+    event = new_event()
+    letters.put([as_bare(event)])
+
+    report = dead_letters.redrive(
+        matching=EVERYTHING,
+        actor="root@web",
+        progress=lambda *_: letters.put([as_bare(event)] * 3),  # as workers do that fail at once
+    )
+
+    assert report.counts == {Outcome.REDRIVEN: 1}
+    assert (letters.visible(), letters.hidden()) == (3, 0)
+
+
 def test_only_what_matches_is_touched(letters: Letters) -> None:
     wanted = failed(new_event(event_type="payment.failed"), "TimeoutError: mail")
     letters.put(map(as_bare, [wanted, failed(new_event()), new_event()]))

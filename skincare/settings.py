@@ -246,6 +246,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024  # bytes; gateways' notifications are a
 
 LANGUAGE_CODE = "id"
 LANGUAGES = [("id", "Bahasa Indonesia"), ("en", "English")]
+FORMAT_MODULE_PATH = "skincare.operations.formats"  # of the admin; emails say theirs themselves
 TIME_ZONE = "Asia/Jakarta"
 USE_TZ = True
 

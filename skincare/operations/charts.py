@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString, mark_safe
 from skincare.events.figures import Bucket
 
 WIDTH: Final = 720
-HEIGHT: Final = 150
+HEIGHT: Final = 130
 _TOP, _BOTTOM, _LEFT = 16, 26, 52  # room for the labels, in the plot's own units
 
 _NOTHING: Final = mark_safe('<p class="ops-empty">No event ended in this time.</p>')

@@ -5,6 +5,7 @@ Writes ecs/scaling.svg and prints the table of ecs/scaling.md.
 
 import argparse
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,18 @@ from ecs.scaling.policies import (
 from ecs.scaling.traffic import DAYS, SALE_OPENS, SALE_TIMES_MEAN, arrivals
 
 PICTURE = Path(__file__).resolve().parents[1] / "scaling.svg"
+#: Written by `make bench`.
+BENCH = Path(__file__).resolve().parents[2] / "var" / "bench.md"
+
+
+def measured(report: str) -> float | None:
+    """Return the events per second of this worker with the shop's handler, if `make bench` has it.
+
+    With 10 ms added to each call of SQS, which is nearer to AWS than none.
+    """
+    _, found, table = report.partition("Events per second, the shop's handler")
+    row = re.search(r"^\| skincare\.sqs \|[^|]*\|[^|]*\| *([\d,]+) *\|", table, re.MULTILINE)
+    return float(row[1].replace(",", "")) if found and row else None
 
 
 def alternatives(task: Task, mean: float) -> dict[str, Policy]:
@@ -89,6 +102,8 @@ def main() -> None:
             PICTURE.write_text(picture(name, run, task, prices, requests))
     print(markdown(HEAD, rows))
     print(f"\n{PICTURE}")
+    if BENCH.exists() and (rate := measured(BENCH.read_text())):
+        print(f"make bench measured {rate:.0f} events/s here: --events-per-second {rate:.0f}")
 
 
 def picture(name: str, run: Run, task: Task, prices: Prices, requests: Requests) -> str:

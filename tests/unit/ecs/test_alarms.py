@@ -126,6 +126,15 @@ def test_each_alarm_wakes_somebody_and_says_when_it_is_over(
     assert "TreatMissingData" in alarms[name]
 
 
+def test_the_runbook_says_what_to_do_for_each_alarm(alarms: dict[str, dict[str, Any]]) -> None:
+    runbook = (ROOT / "docs" / "runbook.md").read_text()
+    readme = (ROOT / "ecs" / "README.md").read_text()
+
+    for name in alarms:
+        assert f"| `{name}`" in runbook
+        assert f"| `{name}`" in readme
+
+
 def test_a_failing_event_is_given_up_before_its_age_alarms(
     alarms: dict[str, dict[str, Any]],
 ) -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from ecs.scaling.__main__ import HEAD, markdown, row
+from ecs.scaling.__main__ import HEAD, markdown, measured, row
 from ecs.scaling.fleet import Prices, Requests, Task, percentile, simulate
 from ecs.scaling.policies import HIGH_DATAPOINTS, LOW_DATAPOINTS, Fixed, from_template
 from ecs.scaling.traffic import SALE_OPENS, SALE_TIMES_MEAN, arrivals, rate
 from ecs.template import load
+from tests.bench.report import Table
 
 DOCUMENT = (Path(settings.BASE_DIR) / "ecs" / "scaling.md").read_text()
 WANTED_SECONDS = 10
@@ -89,6 +90,14 @@ def test_the_table_in_the_documentation_is_what_the_simulation_says() -> None:
 
     for line in table.splitlines():
         assert line in DOCUMENT
+
+
+def test_the_throughput_is_read_from_the_benchmarks_report() -> None:
+    table = Table("Events per second, the shop's handler", ["", "0 ms", "÷", "10 ms", "÷"])
+    table.rows = [["boto3 loop", "60", "2", "50", "2"], ["skincare.sqs", "120", "1", "1,100", "1"]]
+
+    assert measured(table.markdown()) == 1100
+    assert measured("Events per second, handler that does nothing:") is None
 
 
 def test_a_task_starts_within_the_time_that_its_health_check_gives_it() -> None:

@@ -10,7 +10,7 @@ PYTHON_LOCALEMU ?= $(shell for python in python3.13 $(wildcard ~/.pyenv/versions
 	do $$python -c "" 2> /dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test browser image lint lint-ecs lint-image format chaos bench ecs scaling requirements clean
+.PHONY: help setup demo run test browser image lint lint-ecs lint-image format chaos bench ecs native scaling requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ chaos: setup ## Kill, hang and break everything for minutes, then count what was
 
 bench: setup ## Compare this worker with stock Celery and a plain loop, on one SQS server
 	$(BIN)/python -m tests.bench $(ARGS)
+
+native: setup .venv/localemu/.ready ## Redrive a dead-letter queue natively, on an SQS server that has move tasks
+	$(BIN)/pytest -m native tests/integration/operations $(ARGS)
 
 ecs: setup .venv/aws-emulator/.ready .venv/localemu/.ready ## Create the templates on local emulators of AWS, and deploy there with ecs/deploy.sh
 	$(BIN)/pytest -m ecs tests/integration/ecs $(ARGS)

@@ -69,7 +69,8 @@ def put_back_received(event: Event, *, force: bool = False, actor: str) -> Repla
     Raises `AnotherEvent` where its id belongs to another payload, `AlreadyFinished` (unless
     `force`) and `StillInProgress`.
     """
-    with transaction.atomic():
+    # Durable: the caller deletes the message next, so this must have committed.
+    with transaction.atomic(durable=True):
         processed = _lock(event.event_id)
         published = OutboxEvent.objects.filter(event_id=event.event_id).first()
         if is_another(event, processed, published):

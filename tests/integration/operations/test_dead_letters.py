@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
+from django.db import IntegrityError, connection
 from django.utils import timezone
 
 from skincare.events import dead_letters
@@ -16,7 +17,9 @@ from skincare.events.letters import Filter, State
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.schema import Event
 from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable
+from tests.faults.faults import FailedEntries, Status
 from tests.faults.messages import celery_message
+from tests.faults.proxy import FaultProxy
 from tests.integration.events.event_documents import event_document, new_event
 from tests.integration.operations.conftest import (
     Letters,
@@ -192,6 +195,48 @@ def test_what_fails_again_meanwhile_is_not_put_back_for_ever(letters: Letters) -
 
     assert report.counts == {Outcome.REDRIVEN: 1}
     assert (letters.visible(), letters.hidden()) == (3, 0)
+
+
+def test_a_letter_that_sqs_does_not_delete_is_told(
+    letters: Letters, sqs_server: str, settings: Any
+) -> None:
+    letters.put([as_bare(new_event())])
+
+    with FaultProxy(sqs_server) as proxy:
+        settings.SQS_ENDPOINT_URL = proxy.url
+        proxy.inject(FailedEntries("InternalError"), action="DeleteMessageBatch")
+        report = dead_letters.redrive(matching=EVERYTHING, actor="root@web")
+
+    assert report.counts == {Outcome.NOT_DELETED: 1}
+    assert letters.visible() == 1
+    assert OutboxEvent.objects.count() == 1
+
+
+def test_sqs_that_fails_after_the_commit_loses_nothing(
+    letters: Letters, sqs_server: str, settings: Any
+) -> None:
+    letters.put([as_bare(new_event())])
+
+    with FaultProxy(sqs_server) as proxy:
+        settings.SQS_ENDPOINT_URL = proxy.url
+        proxy.inject(Status(503), action="DeleteMessageBatch")
+        with pytest.raises(Unreachable, match="SQS refused DeleteMessageBatch"):
+            dead_letters.redrive(matching=EVERYTHING, actor="root@web")
+
+    assert (letters.visible(), letters.hidden()) == (1, 0)
+    assert OutboxEvent.objects.count() == 1
+
+
+def test_a_database_that_fails_loses_no_letter(letters: Letters) -> None:
+    letters.put([as_bare(new_event())])
+
+    with connection.cursor() as cursor:  # whatever it is that the database refuses
+        cursor.execute("ALTER TABLE django_admin_log ADD CONSTRAINT full_up CHECK (false)")
+    with pytest.raises(IntegrityError):
+        dead_letters.redrive(matching=EVERYTHING, actor="root@web")
+
+    assert (letters.visible(), letters.hidden()) == (1, 0)
+    assert not OutboxEvent.objects.exists()
 
 
 def test_only_what_matches_is_touched(letters: Letters) -> None:

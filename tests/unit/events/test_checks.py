@@ -29,6 +29,9 @@ def test_the_projects_numbers_agree() -> None:
             {"SQS_POLICY": replace(POLICY, visibility_timeout=100)},
             "visibility_timeout (100 s) is not above hard_time_limit + 10 s",
         ),
+        ({"PRUNE_PROCESSED_EVENTS_DAYS": 22}, "PRUNE_PROCESSED_EVENTS_DAYS (22) is not above 22"),
+        ({"PRUNE_OUTBOX_DAYS": 91}, "PRUNE_OUTBOX_DAYS (91) is not 1 to"),
+        ({"PRUNE_OUTBOX_DAYS": 0}, "PRUNE_OUTBOX_DAYS (0) is not 1 to"),
     ],
 )
 def test_numbers_that_contradict_each_other_are_named(

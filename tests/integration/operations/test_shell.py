@@ -17,12 +17,10 @@ from skincare.events.models import OutboxEvent
 from skincare.events.periods import InvalidPeriod
 from skincare.events.schema import parse_event
 from tests.integration.events.event_documents import new_event
-from tests.integration.operations.conftest import Letters, as_bare, failed, letters
+from tests.integration.operations.conftest import Letters, as_bare, failed
 from tests.integration.payments.gateways import an_order, published
 
 pytestmark = pytest.mark.django_db
-
-__all__ = ["letters"]  # the fixture
 
 
 def test_a_letter_comes_with_its_order_and_payment(letters: Letters) -> None:

@@ -92,7 +92,10 @@ def _parse(text: str) -> Any:
         _refuse(f"nested deeper than {MAX_NESTING} levels")
     except ValueError:  # also integers of more digits than Python reads
         _refuse("not JSON")
-    _check_values(document)
+    # Half a surrogate pair can only come from an escape. Brackets within strings, and escapes of
+    # whole pairs, cost no more than the walk.
+    if text.count("[") + text.count("{") > MAX_NESTING or "\\ud" in text.lower():
+        _check_values(document)
     return document
 
 

@@ -20,6 +20,7 @@ from skincare.sqs.delays import release_delay, within_limits
 from skincare.sqs.delivery import Delivery
 from skincare.sqs.envelope import Refused, TaskCall, read_message
 from skincare.sqs.leftovers import Leftovers
+from skincare.sqs.lookahead import Lookahead
 from skincare.sqs.outcome import RetryLater, Terminal
 from skincare.sqs.poller import Poller, State
 from skincare.sqs.settlement import RELEASE_LINGER, Deleter, Releaser, Settlement
@@ -42,6 +43,14 @@ Deliver = Callable[[Incoming], object]
 
 
 @dataclass(frozen=True)
+class _Held:
+    """A message that is with Celery, and since when (`time.monotonic()`)."""
+
+    delivery: Delivery
+    since: float
+
+
+@dataclass(frozen=True)
 class _Lane:
     """What belongs to one queue."""
 
@@ -61,7 +70,9 @@ class Intake:
         self._wiring = wiring
         self._sqs = AsyncSQS(hub, wiring)
         self._lanes: dict[str, _Lane] = {}
-        self._held: dict[str, Delivery] = {}
+        self._held: dict[str, _Held] = {}
+        self._ahead: Lookahead[Incoming] = Lookahead()
+        self._patience: Any = None
         self._tags = itertools.count(1)
         self.slots = Slots(capacity)
         self.leaving = False
@@ -106,6 +117,7 @@ class Intake:
     def resize(self, capacity: int) -> None:
         """Hold up to `capacity` messages from now on."""
         self.slots.capacity = capacity
+        self._start_waiting()
         self._slots_changed()
 
     def freeze(self) -> None:
@@ -122,6 +134,8 @@ class Intake:
         self.leaving = True
         for lane in self._lanes.values():
             lane.poller.leave()
+        self._return([incoming.delivery for incoming in self._ahead.clear()])
+        self._look_ahead()
 
     @property
     def running(self) -> int:
@@ -131,9 +145,13 @@ class Intake:
     @property
     def finished(self) -> bool:
         """Whether no message and no call is under way."""
-        return not self._held and all(
-            lane.poller.state is State.STOPPED and not lane.deleter and not lane.releaser
-            for lane in self._lanes.values()
+        return (
+            not self._held
+            and not self._ahead
+            and all(
+                lane.poller.state is State.STOPPED and not lane.deleter and not lane.releaser
+                for lane in self._lanes.values()
+            )
         )
 
     # -- Arrival -----------------------------------------------------------------------------------
@@ -165,13 +183,39 @@ class Intake:
                 self._quarantine(delivery, admission.reason, admission.delay)
 
     def _hand_over(self, incoming: Incoming) -> None:
-        self._held[incoming.tag] = incoming.delivery
+        if self.slots.free:
+            self._start(incoming)
+        else:
+            self._ahead.add(incoming)
+            self._look_ahead()
+
+    def _start(self, incoming: Incoming) -> None:
+        self._held[incoming.tag] = _Held(incoming.delivery, time.monotonic())
         self.slots.held += 1
         try:
             self._lanes[incoming.delivery.queue].deliver(incoming)
         except Exception:
             log.exception("message_not_handed_over", extra=incoming.delivery.log_fields)
             self.quarantine(incoming.tag, "Celery did not take it")
+
+    def _start_waiting(self) -> None:
+        while self.slots.free and not self.leaving and (following := self._ahead.next()):
+            self._start(following)
+        self._look_ahead()
+
+    def _look_ahead(self) -> None:
+        """Tell the pollers what waits and what may, and see to it that nothing waits for long."""
+        self.slots.waiting = len(self._ahead)
+        self.slots.ahead = self._ahead.limit(self.slots.capacity)
+        if self._ahead and self._patience is None:
+            self._patience = self._hub.call_later(self._ahead.patience, self._lose_patience)
+
+    def _lose_patience(self) -> None:
+        self._patience = None
+        if self._ahead and self._ahead.patience <= 0:
+            for incoming in self._ahead.give_up():
+                self._release(incoming.delivery, 0.0, "all processes are busy")
+        self._look_ahead()
 
     def _return(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
@@ -181,12 +225,12 @@ class Intake:
 
     def refusal(self, tag: str) -> str | None:
         """Return why the task of this message must not start any more; None where it may."""
-        delivery = self._held.get(tag)
-        if delivery is None:
+        held = self._held.get(tag)
+        if held is None:
             return "it is not held any more"
         if self.leaving:
             return "the worker is stopping"
-        if delivery.seconds_left < self._wiring.policy.hard_time_limit:
+        if held.delivery.seconds_left < self._wiring.policy.hard_time_limit:
             return "its visibility could end before its task"
         return None
 
@@ -224,11 +268,14 @@ class Intake:
             self.release(tag, delay=0.0, reason="the worker is terminated")
 
     def _let_go(self, tag: str) -> Delivery | None:
-        delivery = self._held.pop(tag, None)
-        if delivery is not None:
-            self.slots.held -= 1
-            self._slots_changed()
-        return delivery
+        held = self._held.pop(tag, None)
+        if held is None:
+            return None
+        self.slots.held -= 1
+        self._ahead.learn(time.monotonic() - held.since)
+        self._start_waiting()
+        self._slots_changed()
+        return held.delivery
 
     def _slots_changed(self) -> None:
         for lane in self._lanes.values():
@@ -262,15 +309,20 @@ class Intake:
             lane.url: Leftovers(
                 done=lane.deleter.unfinished,
                 kept=lane.releaser.unfinished
-                + [Settlement(d) for d in self._held.values() if d.queue == queue],
+                + [Settlement(d) for d in self._unsettled() if d.queue == queue],
             )
             for queue, lane in self._lanes.items()
         }
         self._held.clear()
+        self._ahead.clear()
         self._lanes.clear()
         for url, left in leftovers.items():
             if not left.settle(url, self._wiring):
                 break  # the other queues' calls would take as long, and time is short
+
+    def _unsettled(self) -> list[Delivery]:
+        waiting = [incoming.delivery for incoming in self._ahead]
+        return [held.delivery for held in self._held.values()] + waiting
 
     def counts(self) -> dict[str, Counter[str]]:
         """Return what was counted of each queue since the start."""
@@ -283,7 +335,7 @@ class Intake:
                 "last_answered_poll": lane.poller.last_answered,
                 "unanswered_since": lane.poller.unanswered_since,
                 "consecutive_failures": lane.poller.failures,
-                "in_flight": sum(d.queue == queue for d in self._held.values()),
+                "in_flight": sum(d.queue == queue for d in self._unsettled()),
                 "free_slots": self.slots.free,
                 "pending_deletes": len(lane.deleter),
                 "deletes_denied": lane.deleter.denied,

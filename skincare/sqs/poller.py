@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 #: Seconds in which slots that become free share one poll, at least and at most. In between it is
 #: the time that a poll takes: whoever waits longer for company could have had an answer by then.
 GATHER = (0.01, 0.02)
+#: Seconds that a poll may wait for messages while no slot is free. Were it open for long, it would
+#: take messages that by then nobody here can start.
+AHEAD_POLL = 1
 #: Seconds between polls where a server answers at once that it has nothing, long poll or not.
 EMPTY_PAUSE = 0.2
 
@@ -28,7 +31,7 @@ Receive = Callable[[list[Delivery]], None]
 
 
 class State(StrEnum):
-    FULL = "full"  # no slot is free; a slot that becomes free ends it
+    FULL = "full"  # no slot is free, and enough waits for one; a slot that becomes free ends it
     GATHERING = "gathering"  # a slot became free; others that follow soon share its poll
     SCHEDULED = "scheduled"  # a poll starts when the timer fires: at once, or after a failure
     POLLING = "polling"
@@ -80,7 +83,10 @@ class Poller:
 
     def slot_freed(self) -> None:
         """Begin a poll soon, together with other slots that become free now."""
-        if self.state is State.FULL and self._slots.held:
+        if self.state is State.FULL and not self._slots.free:
+            if self._slots.worth_a_poll:
+                self._schedule(0.0)
+        elif self.state is State.FULL and self._slots.held:
             self._schedule(min(max(self._round_trip, GATHER[0]), GATHER[1]))
             self.state = State.GATHERING
         elif self.state in (State.FULL, State.GATHERING) and not self._slots.held:
@@ -104,13 +110,20 @@ class Poller:
             self._timer.cancel()
             self._timer = None
 
+    def _rest(self) -> None:
+        self.state = State.FULL
+        self.unanswered_since = None
+
     def _poll(self) -> None:
         self._timer = None
         count = self._slots.claim(self.queue)
         if not count:
-            self.state = State.FULL
-            self.unanswered_since = None
+            self._rest()
             return
+        wait = self._policy.long_poll
+        if not self._slots.free:
+            wait = min(wait, AHEAD_POLL)
+            self.unanswered_since = None
         self.state = State.POLLING
         self._counts["polls"] += 1
         started = time.monotonic()
@@ -119,7 +132,7 @@ class Poller:
             {
                 "QueueUrl": self._url,
                 "MaxNumberOfMessages": count,
-                "WaitTimeSeconds": self._policy.long_poll,
+                "WaitTimeSeconds": wait,
                 "VisibilityTimeout": self._policy.visibility_timeout,
                 "MessageSystemAttributeNames": ["ApproximateReceiveCount"],
             },
@@ -142,7 +155,10 @@ class Poller:
             if deliveries:
                 self._round_trip = now - started
             early = now - started < min(1.0, self._policy.long_poll or math.inf)
-            self._schedule(EMPTY_PAUSE if early and not deliveries else 0.0)
+            if deliveries or self._slots.free:
+                self._schedule(EMPTY_PAUSE if early and not deliveries else 0.0)
+            else:
+                self._rest()
             self._receive(deliveries)
 
     def _read(self, started: float, result: Result) -> list[Delivery] | SQSError:

@@ -7,80 +7,158 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('payments', '0002_append_only'),
+        ("payments", "0002_append_only"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Acceptance',
+            name="Acceptance",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('held_reason', models.CharField(max_length=255)),
-                ('reason', models.TextField(help_text='why it is right to accept it')),
-                ('requested_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('closed_at', models.DateTimeField(blank=True, null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("held_reason", models.CharField(max_length=255)),
+                ("reason", models.TextField(help_text="why it is right to accept it")),
+                (
+                    "requested_at",
+                    models.DateTimeField(default=django.utils.timezone.now, editable=False),
+                ),
+                ("closed_at", models.DateTimeField(blank=True, null=True)),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.AlterModelOptions(
-            name='payment',
-            options={'ordering': ['-created_at'], 'permissions': [('request_acceptance', 'Can ask that a held payment be accepted'), ('accept_held', 'Can accept a held payment that another person asked for'), ('dismiss_held', 'Can end the hold of a payment without accepting it')]},
+            name="payment",
+            options={
+                "ordering": ["-created_at"],
+                "permissions": [
+                    ("request_acceptance", "Can ask that a held payment be accepted"),
+                    ("accept_held", "Can accept a held payment that another person asked for"),
+                    ("dismiss_held", "Can end the hold of a payment without accepting it"),
+                ],
+            },
         ),
         migrations.AlterModelOptions(
-            name='paymentnotification',
-            options={'ordering': ['-id'], 'permissions': [('match_notification', 'Can match an unmatched notification to an order, or dismiss it')]},
+            name="paymentnotification",
+            options={
+                "ordering": ["-id"],
+                "permissions": [
+                    (
+                        "match_notification",
+                        "Can match an unmatched notification to an order, or dismiss it",
+                    )
+                ],
+            },
         ),
         migrations.RemoveConstraint(
-            model_name='paymentnotification',
-            name='notification_outcome_known',
+            model_name="paymentnotification",
+            name="notification_outcome_known",
         ),
         migrations.RemoveConstraint(
-            model_name='paymentnotification',
-            name='notification_matched_or_not',
+            model_name="paymentnotification",
+            name="notification_matched_or_not",
         ),
         migrations.AlterField(
-            model_name='paymentnotification',
-            name='outcome',
-            field=models.CharField(choices=[('applied', 'applied'), ('repeated', 'repeated'), ('ignored', 'ignored'), ('held', 'held'), ('unmatched', 'unmatched'), ('dismissed', 'dismissed')], max_length=16),
+            model_name="paymentnotification",
+            name="outcome",
+            field=models.CharField(
+                choices=[
+                    ("applied", "applied"),
+                    ("repeated", "repeated"),
+                    ("ignored", "ignored"),
+                    ("held", "held"),
+                    ("unmatched", "unmatched"),
+                    ("dismissed", "dismissed"),
+                ],
+                max_length=16,
+            ),
         ),
         migrations.AddConstraint(
-            model_name='paymentnotification',
-            constraint=models.CheckConstraint(condition=models.Q(('outcome__in', ['applied', 'repeated', 'ignored', 'held', 'unmatched', 'dismissed'])), name='notification_outcome_known'),
+            model_name="paymentnotification",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "outcome__in",
+                        ["applied", "repeated", "ignored", "held", "unmatched", "dismissed"],
+                    )
+                ),
+                name="notification_outcome_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='paymentnotification',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('outcome__in', ['unmatched', 'dismissed']), ('payment__isnull', True)), models.Q(models.Q(('outcome__in', ['unmatched', 'dismissed']), _negated=True), ('payment__isnull', False)), _connector='OR'), name='notification_matched_or_not'),
+            model_name="paymentnotification",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(
+                        ("outcome__in", ["unmatched", "dismissed"]), ("payment__isnull", True)
+                    ),
+                    models.Q(
+                        models.Q(("outcome__in", ["unmatched", "dismissed"]), _negated=True),
+                        ("payment__isnull", False),
+                    ),
+                    _connector="OR",
+                ),
+                name="notification_matched_or_not",
+            ),
         ),
         migrations.AddField(
-            model_name='acceptance',
-            name='accepted_by',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL),
+            model_name="acceptance",
+            name="accepted_by",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
+            ),
         ),
         migrations.AddField(
-            model_name='acceptance',
-            name='payment',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='acceptances', to='payments.payment'),
+            model_name="acceptance",
+            name="payment",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="acceptances",
+                to="payments.payment",
+            ),
         ),
         migrations.AddField(
-            model_name='acceptance',
-            name='requested_by',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL),
+            model_name="acceptance",
+            name="requested_by",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="+",
+                to=settings.AUTH_USER_MODEL,
+            ),
         ),
         migrations.AddConstraint(
-            model_name='acceptance',
-            constraint=models.UniqueConstraint(condition=models.Q(('closed_at__isnull', True)), fields=('payment',), name='payment_acceptance_one_open'),
+            model_name="acceptance",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("closed_at__isnull", True)),
+                fields=("payment",),
+                name="payment_acceptance_one_open",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='acceptance',
-            constraint=models.CheckConstraint(condition=models.Q(('accepted_by', models.F('requested_by')), _negated=True), name='payment_acceptance_two_persons'),
+            model_name="acceptance",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("accepted_by", models.F("requested_by")), _negated=True),
+                name="payment_acceptance_two_persons",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='acceptance',
-            constraint=models.CheckConstraint(condition=models.Q(('accepted_by__isnull', True), ('closed_at__isnull', False), _connector='OR'), name='payment_acceptance_accepted_is_closed'),
+            model_name="acceptance",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("accepted_by__isnull", True), ("closed_at__isnull", False), _connector="OR"
+                ),
+                name="payment_acceptance_accepted_is_closed",
+            ),
         ),
     ]

@@ -229,6 +229,26 @@ def test_cloudwatch_takes_every_alarm(stacks: Stacks) -> None:
         assert made[alarm["AlarmName"]]["EvaluationPeriods"] == alarm["EvaluationPeriods"]
 
 
+def test_cloudwatch_logs_take_the_filter_that_counts_accepted_payments(stacks: Stacks) -> None:
+    logs = stacks.account.client("logs")
+    wanted = deployed().resource("alarms-events", "PaymentsAccepted")
+
+    logs.put_metric_filter(**as_call(wanted))
+
+    (made,) = logs.describe_metric_filters(logGroupName="/skincare/api")["metricFilters"]
+    assert made["filterPattern"] == wanted["FilterPattern"]
+
+
+def test_log_lines_are_kept_as_long_as_the_parameter_says(stacks: Stacks) -> None:
+    groups = stacks.account.client("logs").describe_log_groups()["logGroups"]
+
+    assert {group["logGroupName"]: group["retentionInDays"] for group in groups} == {
+        "/skincare/api": 90,
+        "/skincare/worker": 90,
+        "/skincare/migration": 90,
+    }
+
+
 def test_cloudwatch_takes_the_dashboard(stacks: Stacks) -> None:
     cloudwatch = stacks.account.client("cloudwatch")
     wanted = deployed(**LOAD_BALANCER).resource("dashboard", "Dashboard")

@@ -88,11 +88,10 @@ class Buyers:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
             answer = self._try(path, document, headers)
-            if answer is not None and answer.status_code == wanted:
+            if answer is not None and answer.status_code < HTTPStatus.INTERNAL_SERVER_ERROR:
+                assert answer.status_code == wanted, f"{path}: {answer.status_code} {answer.text}"
                 result: dict[str, Any] = answer.json()
                 return result
-            refused = answer is not None and answer.status_code < HTTPStatus.INTERNAL_SERVER_ERROR
-            assert not refused, f"{path} answered {answer.status_code}: {answer.text}"
             assert time.monotonic() < deadline, f"{path} was not answered in {PATIENCE_SECONDS} s"
             self.retries += 1
             time.sleep(0.2)

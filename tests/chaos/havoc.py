@@ -96,11 +96,17 @@ class Havoc:
         self._database_troubles = itertools.cycle(DATABASE_TROUBLES)
 
     def __enter__(self) -> Self:
-        self._start("processes", self._break_processes, every=(1.0, 2.0), events=self._rest)
-        self._start("network", self._break_network, every=(0.3, 1.5))
-        self._start("database", self._break_database, every=(2.0, 4.0), events=2 * self._rest)
-        self._start("duplicates", self._duplicate, every=(0.05, 0.3))
-        self._start("poison", self._poison, every=(0.1, 0.6))
+        shop, processes, database = self._shop, self._after(self._rest), self._after(2 * self._rest)
+        self._start(
+            self._break_processes,
+            every=(1.0, 2.0),
+            # To kill one that has not begun proves nothing.
+            when=lambda: shop.workers_ready() and processes(),
+        )
+        self._start(self._break_database, every=(2.0, 4.0), when=database)
+        self._start(self._break_network, every=(0.3, 1.5))
+        self._start(self._duplicate, every=(0.05, 0.3))
+        self._start(self._poison, every=(0.1, 0.6))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -116,35 +122,43 @@ class Havoc:
 
     def _start(
         self,
-        name: str,
         strike: Callable[[random.Random], None],
         *,
         every: tuple[float, float],
-        events: float = 0,
+        when: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Strike `every` some seconds, and not before so many `events` are done since the last
-        time: a slow machine is not to be hit more often for the same work, or good messages would
-        use up their receives."""
-        chance = random.Random(f"{self._seed}-{name}")  # noqa: S311
+        """Strike `every` some seconds, where `when()` says so."""
+        chance = random.Random(f"{self._seed}-{strike.__name__}")  # noqa: S311
 
         def run() -> None:
-            done = 0
             try:
                 while not self._over.wait(chance.uniform(*every)):
-                    if not events or (now := self._shop.events_done()) >= done + events:
+                    if when():
                         strike(chance)
-                        done = now if events else 0
             except BaseException as error:
                 self.failures.append(error)
                 raise
 
-        thread = threading.Thread(target=run, name=f"havoc-{name}")
+        thread = threading.Thread(target=run, name=f"havoc{strike.__name__}")
         thread.start()
         self._stack.callback(thread.join)
 
+    def _after(self, events: float) -> Callable[[], bool]:
+        """True when so many events were done since it was last true: a slow machine is not to be
+        hit more often for the same work, or good messages would use up their receives."""
+        last = 0
+
+        def is_due() -> bool:
+            nonlocal last
+            done = self._shop.events_done()
+            if done < last + events:
+                return False
+            last = done
+            return True
+
+        return is_due
+
     def _break_processes(self, chance: random.Random) -> None:
-        if not self._shop.workers_ready():
-            return  # to kill one that has not begun proves nothing
         kind = next(self._process_troubles)
         worker = chance.choice(self._shop.workers)
         if kind == "worker killed":

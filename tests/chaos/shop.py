@@ -142,15 +142,13 @@ class Shop:
         with self.connect() as connection, connection.cursor() as cursor:
             for sku, price in PRODUCTS:
                 cursor.execute(
-                    "INSERT INTO orders_product (sku, name, description, price_rupiah, stock,"
-                    " reserved, is_active, created_at, search_in_stock)"
-                    " VALUES (%s, %s, '', %s, %s, 0, true, now(), true) RETURNING id",
-                    [sku, sku, price, STOCK],
-                )
-                cursor.execute(
-                    "INSERT INTO orders_stockmovement (event_id, product_id, kind, stock_delta,"
-                    " reserved_delta, created_at) VALUES ('chaos', %s, 'receive', %s, 0, now())",
-                    [cursor.fetchone()[0], STOCK],
+                    "WITH product AS (INSERT INTO orders_product (sku, name, description,"
+                    " price_rupiah, stock, reserved, is_active, created_at, search_in_stock)"
+                    " VALUES (%s, %s, '', %s, %s, 0, true, now(), true) RETURNING id)"
+                    " INSERT INTO orders_stockmovement (event_id, product_id, kind, stock_delta,"
+                    " reserved_delta, created_at) SELECT 'chaos', id, 'receive', %s, 0, now()"
+                    " FROM product",
+                    [sku, sku, price, STOCK, STOCK],
                 )
 
     def _start_worker(self, number: int) -> Supervised:

@@ -13,6 +13,7 @@ from tests.faults.messages import celery_message
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sqs.literals import QueueAttributeNameType
     from mypy_boto3_sqs.type_defs import MessageTypeDef
 
 BATCH_ENTRIES = 10
@@ -64,7 +65,7 @@ class Queue:
         """Puts a Celery message for `task` on the queue; returns its message id."""
         return self.send(celery_message(task, list(args)))
 
-    def set_attributes(self, **attributes: str) -> None:
+    def set_attributes(self, attributes: dict[QueueAttributeNameType, str]) -> None:
         self.client.set_queue_attributes(QueueUrl=self.url, Attributes=attributes)
 
     def depth(self) -> Depth:

@@ -93,13 +93,13 @@ def test_a_queue_without_answers_is_unhealthy(steady: Station, tmp_path: Path) -
 def test_a_worker_that_stands_still_writes_nothing(steady: Station) -> None:
     """What the age of the file is worth: it is the loop itself that writes it."""
     worker, _ = steady
-    worker.signal(signal.SIGSTOP)
+    worker.send_signal(signal.SIGSTOP)
     try:
         before = read(worker)["last_tick"]
         health(worker.health_file)
         assert read(worker)["last_tick"] == before
     finally:
-        worker.signal(signal.SIGCONT)
+        worker.send_signal(signal.SIGCONT)
 
     wait_until(lambda: read(worker)["last_tick"] > before, seconds=10, what="the next tick")
 
@@ -122,7 +122,7 @@ def test_a_worker_with_all_slots_busy_is_healthy_and_so_is_a_draining_one(
     assert read_queue(station)["unanswered_since"] is None
     assert worker.health().status == 0
 
-    worker.signal(signal.SIGTERM)
+    worker.send_signal(signal.SIGTERM)
     wait_until(lambda: worker.stopping, seconds=3, what="the worker to notice")
 
     assert worker.health().status == 0

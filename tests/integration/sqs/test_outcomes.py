@@ -155,7 +155,7 @@ def test_without_a_redrive_policy_nothing_is_deleted_either(
     proxy: FaultProxy, make_queue: Callable[..., Queue], start_worker: Start
 ) -> None:
     queue = make_queue()
-    queue.set_attributes(RedrivePolicy="")
+    queue.set_attributes({"RedrivePolicy": ""})
     worker = start_worker(queue, options=["--skip-preflight"])
 
     failing = queue.call("fail", "never", 99)

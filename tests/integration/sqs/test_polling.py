@@ -140,7 +140,7 @@ def test_a_worker_that_cannot_connect_at_all_keeps_trying(
     wait_until(lambda: len(worker.failed_polls()) >= 4, seconds=15, what="four failed polls")
     assert worker.running
     assert worker.failed_polls()[3]["failures"] == 4
-    worker.signal(signal.SIGTERM)
+    worker.send_signal(signal.SIGTERM)
     assert worker.wait_exit(seconds=10) == 0
 
 

@@ -23,7 +23,7 @@ Start = Callable[..., Worker]
 def test_a_queue_that_contradicts_the_policy_is_refused(
     queue: Queue, start_worker: Start, attributes: dict[str, str], sentence: str
 ) -> None:
-    queue.set_attributes(**attributes)
+    queue.set_attributes(attributes)
     queue.call("record", "x")
 
     worker = start_worker(queue, ready=False)
@@ -48,7 +48,7 @@ def test_another_max_receive_count_is_refused(
 
 
 def test_the_preflight_can_be_skipped(queue: Queue, start_worker: Start) -> None:
-    queue.set_attributes(RedrivePolicy="")
+    queue.set_attributes({"RedrivePolicy": ""})
 
     worker = start_worker(queue, options=["--skip-preflight"])
 

@@ -19,7 +19,7 @@ def test_what_ends_while_celery_joins_its_pool_is_still_deleted(
     queue.call("sleep", "last", 2)
     worker.wait_for("last", step="started")
 
-    worker.signal(signal.SIGHUP)
+    worker.send_signal(signal.SIGHUP)
 
     wait_until(lambda: worker.logged("leftovers_settled"), seconds=10, what="the last calls")
     assert worker.logged("leftovers_settled")[0]["deleted"] == 1

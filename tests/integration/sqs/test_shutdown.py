@@ -20,12 +20,12 @@ Stop = Callable[[Worker], None]
 
 
 def stop(worker: Worker) -> None:
-    worker.signal(signal.SIGTERM)
+    worker.send_signal(signal.SIGTERM)
 
 
 def stop_group(worker: Worker) -> None:
     """As a shell does, and an init that forwards to the group: the children get it too."""
-    worker.signal_group(signal.SIGTERM)
+    worker.send_signal_to_group(signal.SIGTERM)
 
 
 @pytest.mark.parametrize("stop_worker", [stop, stop_group])
@@ -98,7 +98,7 @@ def test_in_a_hurry_running_tasks_are_released(
 
     started = time.monotonic()
     for number in signals:
-        worker.signal_group(number) if to_group else worker.signal(number)
+        worker.send_signal_to_group(number) if to_group else worker.send_signal(number)
         # Two that come at the same time are one.
         wait_until(lambda: worker.stopping, seconds=3, what="the worker to notice")
     worker.wait_exit(seconds=6)
@@ -119,7 +119,7 @@ def test_a_killed_worker_takes_its_running_tasks_along(queue: Queue, start_worke
     queue.call("sleep", "long", 60)
     worker.wait_for("long", step="started")
 
-    worker.signal(signal.SIGKILL)
+    worker.send_signal(signal.SIGKILL)
 
     wait_until(lambda: not any(map(runs, children)), seconds=3, what="no orphans")
 

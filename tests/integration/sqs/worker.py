@@ -190,10 +190,10 @@ class Worker:
             return psutil.Process(self.pid).children()
         return []
 
-    def signal(self, number: signal.Signals) -> None:
+    def send_signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
 
-    def signal_group(self, number: signal.Signals) -> None:
+    def send_signal_to_group(self, number: signal.Signals) -> None:
         os.killpg(os.getpgid(self.pid), number)
 
     def wait_exit(self, seconds: float) -> int:

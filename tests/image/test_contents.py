@@ -68,6 +68,22 @@ def test_its_files_belong_to_root_and_nobody_else_can_write_them(sh: Sh) -> None
     assert sh("find /app /opt/venv ! -type l -perm /022") == []
 
 
+def test_a_volume_mounted_over_tmp_can_be_written_as_on_fargate(
+    docker_client: docker.DockerClient, image: "Image"
+) -> None:
+    options = {name: value for name, value in LOCKED_DOWN.items() if name != "tmpfs"}
+
+    output = docker_client.containers.run(
+        image,
+        ["-c", "touch /tmp/it && stat -c %a /tmp"],
+        entrypoint="/bin/sh",
+        remove=True,
+        **options,
+    )
+
+    assert output == b"1777\n"
+
+
 def test_its_bytecode_is_compiled(sh: Sh) -> None:
     assert sh(
         "test -d /app/orders/__pycache__ && ls /opt/venv/lib/*/site-packages/django/__pycache__"

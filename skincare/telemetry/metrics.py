@@ -37,6 +37,7 @@ UNITS: Final[Mapping[str, str]] = {
     "OutboxUnsent": "Count",
     "OutboxOldestAgeSeconds": "Seconds",
     "PollFailures": "Count",
+    "DeletesDenied": "Count",
 }
 
 

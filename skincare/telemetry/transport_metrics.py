@@ -11,8 +11,8 @@ _REMEMBERED: Final = 1000  # messages
 
 
 class TransportMetrics(logging.Handler):
-    """Counts failed polls; quarantined messages once each, however often they come back; and tasks
-    whose process was killed or died, which can count nothing any more."""
+    """Counts failed polls; denied deletes; quarantined messages once each, however often they come
+    back; and tasks whose process was killed or died, which can count nothing any more."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -22,6 +22,8 @@ class TransportMetrics(logging.Handler):
         """Count the record, if it is one of those."""
         if record.msg == "poll_failed":
             metrics.count("PollFailures")
+        elif record.msg == "settlement_failed" and _is_denied_delete(record):
+            metrics.count("DeletesDenied")
         elif record.msg == "message_quarantined" and self._is_new(record):
             metrics.count("EventsQuarantined")
         elif record.msg == "task_process_lost" or str(record.msg).startswith(HARD_TIME_LIMIT):
@@ -35,6 +37,12 @@ class TransportMetrics(logging.Handler):
         if len(self._seen) > _REMEMBERED:
             self._seen.popitem(last=False)
         return True
+
+
+def _is_denied_delete(record: logging.LogRecord) -> bool:
+    # The transport logs a denied call as an error, and any other that fails as a warning.
+    action = getattr(record, "action", "")
+    return record.levelno >= logging.ERROR and action == "DeleteMessageBatch"
 
 
 def count_transport_events() -> None:

@@ -148,10 +148,14 @@ def test_a_message_that_comes_back_to_quarantine_is_counted_once(lines: Lines) -
     transport.warning("poll_failed")
     transport.warning("poll_failed")
     transport.warning("something_else")
+    for level in (logging.WARNING, logging.ERROR):
+        for action in ("DeleteMessageBatch", "ChangeMessageVisibilityBatch"):
+            transport.log(level, "settlement_failed", extra={"action": action})
     transport.removeHandler(handler)
 
     assert told(lines, "EventsQuarantined") == [(1.0, "")] * 2
     assert told(lines, "PollFailures") == [(1.0, "")] * 2
+    assert told(lines, "DeletesDenied") == [(1.0, "")]
 
 
 def test_a_task_whose_process_ends_is_a_failure(lines: Lines) -> None:

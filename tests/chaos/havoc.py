@@ -96,7 +96,7 @@ class Havoc:
         self._database_troubles = itertools.cycle(DATABASE_TROUBLES)
 
     def __enter__(self) -> Self:
-        shop, processes, database = self._shop, self._after(self._rest), self._after(2 * self._rest)
+        shop, processes, database = self._shop, self._after(self._rest), self._after(3 * self._rest)
         self._start(
             self._break_processes,
             every=(1.0, 2.0),

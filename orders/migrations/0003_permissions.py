@@ -4,14 +4,16 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('orders', '0002_append_only'),
+        ("orders", "0002_append_only"),
     ]
 
     operations = [
         migrations.AlterModelOptions(
-            name='order',
-            options={'ordering': ['-created_at'], 'permissions': [('release_order', 'Can release a held order')]},
+            name="order",
+            options={
+                "ordering": ["-created_at"],
+                "permissions": [("release_order", "Can release a held order")],
+            },
         ),
     ]

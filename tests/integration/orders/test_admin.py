@@ -103,7 +103,7 @@ def test_a_movement_leads_to_its_order_and_event(admin_client: Client) -> None:
     html = admin_client.get(page(StockMovement, "changelist")).content.decode()
 
     assert f'href="{page(Order, "change", order.pk)}"' in html
-    assert 'href="/admin/events/processedevent/?q=event-1"' in html
+    assert 'href="/admin/operations/events/event-1/"' in html
 
 
 def test_held_orders_are_listed_apart(admin_client: Client) -> None:

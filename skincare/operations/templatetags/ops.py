@@ -5,6 +5,7 @@ from decimal import Decimal
 from django import template
 
 from orders.money import rupiah as written_rupiah
+from skincare.events.dead_letters import Outcome
 
 register = template.Library()
 
@@ -38,3 +39,11 @@ def told(amount: Decimal | None, currency: str) -> str:
     if whole != amount:
         return f"{amount.normalize():f} {currency}"
     return written_rupiah(int(whole)) if currency == "IDR" else f"{whole} {currency}"
+
+
+@register.filter
+def planned(outcome: Outcome) -> str:
+    """Write what would become of a letter: redriven, discarded, or why it is left alone."""
+    if outcome in (Outcome.REDRIVEN, Outcome.DISCARDED):
+        return outcome.value
+    return f"left alone: {outcome.value}"

@@ -44,6 +44,10 @@ def _padded(line: Sequence[str], widths: Sequence[int]) -> list[str]:
     ]
 
 
+def _ratio(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.1f}"
+
+
 @dataclass
 class Results:
     """All that was measured. Latencies (the added ones) are in milliseconds."""
@@ -118,7 +122,7 @@ class Results:
                 it = self.throughput.get((contestant.name, handler, added))
                 ours = self.throughput.get((OURS.name, handler, added))
                 cells.append(f"{it.per_second:.0f}" if it else ABSENT)
-                cells.append(f"{ours.per_second / it.per_second:.2g}" if it and ours else ABSENT)
+                cells.append(_ratio(ours.per_second / it.per_second) if it and ours else ABSENT)
             if set(cells) != {ABSENT}:
                 table.rows.append([contestant.name, *cells])
         return table
@@ -132,7 +136,7 @@ class Results:
         for contestant in contestants:
             if it := self.throughput.get((contestant.name, "no-op", 10)):
                 numbers = (it.sends, it.receives, it.deletes, it.requests)
-                ratio = f"{it.requests / ours.requests:.1f}" if ours else ABSENT
+                ratio = _ratio(it.requests / ours.requests) if ours else ABSENT
                 table.rows.append([contestant.name, *(f"{n:.2f}" for n in numbers), ratio])
         return table
 

@@ -161,7 +161,7 @@ if [[ -z $image ]]; then
     [[ $(parameter CpuArchitecture X86_64) == X86_64 ]] || platform=linux/arm64
     run docker build --platform "$platform" --tag "$image" --file "$here/../docker/Dockerfile" \
         --build-arg "REVISION=$(git -C "$here" rev-parse HEAD)" \
-        --build-arg "CREATED=$(date --utc --iso-8601=seconds)" "$here/.."
+        --build-arg "CREATED=$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$here/.."
     failing='docker push'
     ask '<password>' aws ecr get-login-password \
         | run docker login --username AWS --password-stdin "${repository%%/*}"

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from structlog.testing import capture_logs
 
 from ecs.template import Deployed, deployed, load, names
 from skincare.events.schema import PAYMENT_PROCESSED
-from skincare.telemetry.metrics import NAMESPACE, UNITS
+from skincare.telemetry.metrics import NAMESPACE, UNITS, count
 from tests.unit.ecs.account import LOAD_BALANCER
 
 ROOT = Path(settings.BASE_DIR)
@@ -73,6 +74,15 @@ def test_the_metrics_of_the_shop_are_those_that_it_tells(deployment: Deployed) -
         assert set(dimensions) == {"service", "environment"}, name
         assert dimensions["service"] in SERVICES
         assert dimensions["environment"] == "production"
+
+
+def test_a_metric_that_is_told_has_the_dimensions_that_the_alarms_watch() -> None:
+    with capture_logs() as lines:
+        count("EventsFailed", event_type="payment.processed")
+
+    (directive,) = lines[0]["_aws"]["CloudWatchMetrics"]
+    assert directive["Namespace"] == NAMESPACE
+    assert {"service", "environment"} in [set(found) for found in directive["Dimensions"]]
 
 
 def test_every_task_says_the_environment_that_the_alarms_watch(deployment: Deployed) -> None:

@@ -164,7 +164,7 @@ if [[ -z $image ]]; then
         --build-arg "CREATED=$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$here/.."
     failing='docker push'
     ask '<password>' aws ecr get-login-password \
-        | run docker login --username AWS --password-stdin "${repository%%/*}"
+        | { run docker login --username AWS --password-stdin "${repository%%/*}" && cat > /dev/null; }
     run docker push "$image"
 fi
 release=${image##*:}
@@ -220,4 +220,4 @@ for path in /healthz /readyz; do
     failing="the smoke test of $url$path"
     run curl --fail --silent --show-error --retry 5 --retry-connrefused --max-time 5 "$url$path"
 done
-printf '\ndeploy: %s runs %s\n' "$prefix" "$image"
+$dry_run || printf '\ndeploy: %s runs %s\n' "$prefix" "$image"

@@ -1,10 +1,10 @@
 """The API and the worker do all of the demo with no more than their task roles allow."""
 
 import os
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import boto3
 import pytest
@@ -69,13 +69,18 @@ class ConfinedStack(Stack):
         self.ways: dict[str, FaultProxy] = {}
         self._closing = closing
 
-    def _start(self, name: str, command: Sequence[str], **options: Any) -> Supervised:
+    def _start(
+        self,
+        name: str,
+        command: Sequence[str],
+        stop_signal: signal.Signals = signal.SIGTERM,
+    ) -> Supervised:
         everybodys = self.environment
         way = confined(everybodys["SQS_ENDPOINT_URL"], ROLES[name])
         self.ways[name] = self._closing.enter_context(way)
         self.environment = {**everybodys, "SQS_ENDPOINT_URL": self.ways[name].url}
         try:
-            return super()._start(name, command, **options)
+            return super()._start(name, command, stop_signal)
         finally:
             self.environment = everybodys
 

@@ -47,9 +47,11 @@ def make_groups(apps: Any) -> None:
     """
     for label in ("events", "orders", "payments"):
         config = apps.get_app_config(label)
-        config.models_module = True  # a migration's registry has none, and is asked for it
+        # A migration's registry has no such module, and is asked for it.
+        models_module = getattr(config, "models_module", None)
+        config.models_module = models_module or True
         create_permissions(config, apps=apps, verbosity=0)
-        config.models_module = None
+        config.models_module = models_module
     group_model = apps.get_model("auth", "Group")
     permission_model = apps.get_model("auth", "Permission")
     for name, permissions in PERMISSIONS.items():

@@ -91,7 +91,7 @@ def test_at_the_end_what_waits_is_released(
     queue.call("record", "not for this worker")
     wait_until(lambda: queue.depth().in_flight == 3, seconds=3, what="a message fetched ahead")
 
-    worker.signal(signal.SIGTERM)
+    worker.send_signal(signal.SIGTERM)
 
     assert worker.wait_exit(seconds=10) == 0
     assert sorted(worker.lines()) == sorted([*WARM_UP, "last 1", "last 2"])

@@ -6,7 +6,9 @@ from enum import StrEnum
 from typing import Any
 
 import structlog
-from django.db import DatabaseError, transaction
+from django.conf import settings
+from django.db import Error as DatabaseError
+from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
 from skincare.events.claim import Claim, Conflict, Duplicate, InProgress, LostClaim, claim
@@ -119,8 +121,14 @@ def _metric_type(event: Event) -> str:
 
 
 def _record_failure(event: Event, held: Claim, error: Exception) -> None:
-    """Write the error on the claim. Where even that fails, the lease runs out by itself."""
+    """Write the error on the claim, so that the next receive may claim at once.
+
+    Raises `RetryLater` where even that fails: then the lease has to run out first, and a receive
+    before that would be wasted.
+    """
     log.warning("event_failed", attempts=held.attempts, error=type(error).__name__, exc_info=error)
+    if not connection.in_atomic_block:  # a caller's transaction is not ours to end
+        close_old_connections()  # the error may be that the database has cut us off
     try:
         held.fail(f"{type(error).__name__}: {error}"[:_ERROR_MAX_LENGTH].replace("\x00", ""))
     except LostClaim:
@@ -128,4 +136,6 @@ def _record_failure(event: Event, held: Claim, error: Exception) -> None:
         return
     except DatabaseError as unrecorded:
         log.warning("event_failure_not_recorded", error=type(unrecorded).__name__)
+        wait = settings.CLAIM_LEASE_SECONDS + _LEASE_MARGIN_SECONDS
+        raise RetryLater("the database did not take the failure", after=wait) from error
     metrics.count("EventsFailed", event_type=_metric_type(event))

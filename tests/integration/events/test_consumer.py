@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import InterfaceError, OperationalError, connection
 
 from skincare.events import handlers
 from skincare.events.claim import Claim, claim
@@ -179,6 +179,40 @@ def test_a_lost_claim_commits_no_effects_and_keeps_the_message(recorded: Recorde
 
     assert recorded.calls == ["effects"]
     assert effects_of(document) == 0
+
+
+def test_a_failure_that_cannot_be_recorded_waits_for_the_lease(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = event_document(event_type=TYPE)
+    recorded.effects_errors = [KeyError("x")]
+
+    def fail(*_: object) -> None:
+        raise InterfaceError("the connection is closed")
+
+    monkeypatch.setattr(Claim, "fail", fail)
+
+    with pytest.raises(RetryLater) as kept:
+        run(document)
+
+    assert kept.value.after == 101
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_failure_is_recorded_even_where_the_database_cut_us_off(recorded: Recorded) -> None:
+    document = event_document(event_type=TYPE)
+
+    def cut_off(event: Event) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    handlers._handlers[TYPE] = Handler(effects=cut_off)
+
+    with pytest.raises(OperationalError):
+        run(document)
+
+    assert processed(document).status == "failed"
+    assert processed(document).last_error.startswith("OperationalError")
 
 
 def test_an_event_type_has_one_handler(recorded: Recorded) -> None:

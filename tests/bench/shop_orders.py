@@ -4,7 +4,8 @@ They are made once. Each contestant gets a copy of the whole database, so all do
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
@@ -52,13 +53,14 @@ def shop(orders: int) -> Iterator[Shop]:
     with PostgresServer() as server:
         with psycopg.connect(server.url, autocommit=True) as connection:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
-        django.setup()
-        connections.settings["default"].update(
-            Env.db_url_config(with_database(server.url, TEMPLATE))
-        )
-        call_command("migrate", verbosity=0)
-        call_command("seed_catalogue", verbosity=0)
-        events = place(orders)
+        with redirect_stdout(StringIO()):  # the shop's log is not the benchmark's
+            django.setup()
+            connections.settings["default"].update(
+                Env.db_url_config(with_database(server.url, TEMPLATE))
+            )
+            call_command("migrate", verbosity=0)
+            call_command("seed_catalogue", verbosity=0)
+            events = place(orders)
         connections.close_all()  # a database that is in use cannot be copied
         yield Shop(server, events)
 

@@ -33,7 +33,7 @@ browser: setup ## Use the operator's pages in a real Chromium (Debian: chromium,
 image: setup ## Build the container image and try it: read-only, stopped, killed, out of memory (needs Docker)
 	$(BIN)/pytest -m image tests/image $(ARGS)
 
-lint: setup lint-image ## Check style, types, layers, migrations, production settings and the image's files
+lint: setup lint-image lint-ecs ## Check style, types, layers, migrations, production settings, image and templates
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy skincare orders payments ecs

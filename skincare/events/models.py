@@ -1,7 +1,5 @@
 """The two tables of order events: what must be sent, and what was processed."""
 
-from typing import Any
-
 from django.db import models
 from django.db.models.functions import Now
 
@@ -110,7 +108,3 @@ class ProcessedEvent(models.Model):
     @property
     def is_finished(self) -> bool:
         return self.status in self.FINISHED
-
-    def event_document(self) -> dict[str, Any]:
-        """Return the event as it arrived."""
-        return dict(self.payload)

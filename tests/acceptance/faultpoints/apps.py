@@ -1,6 +1,3 @@
-from dataclasses import replace
-from typing import Any
-
 from django.apps import AppConfig
 
 from skincare.events import handlers
@@ -32,5 +29,4 @@ def with_points(handler: Handler) -> Handler:
             handler.notify(event)
         reach("done", event.event_id)
 
-    changed: dict[str, Any] = {"effects": effects, "notify": notify}
-    return replace(handler, **changed)
+    return Handler(effects=effects, notify=notify)

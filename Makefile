@@ -10,7 +10,7 @@ PYTHON_LOCALEMU ?= $(shell for python in python3.13 $(wildcard ~/.pyenv/versions
 	do $$python -c "" 2> /dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test browser image lint lint-ecs lint-image format chaos bench native ecs scaling requirements clean
+.PHONY: help setup demo run test slow browser image lint lint-ecs lint-image format chaos bench native ecs scaling requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ run: setup ## Start the whole shop and keep it up until Ctrl-C
 
 test: setup ## Run the unit, integration and acceptance tests (ARGS="-k webhook" picks some)
 	$(BIN)/pytest --numprocesses=2 --dist=loadfile $(ARGS)
+
+slow: setup ## Run the tests that `make test` leaves out because they take long
+	$(BIN)/pytest --numprocesses=2 --dist=loadfile -m slow $(ARGS)
 
 browser: setup ## Use the operator's pages in a real Chromium (Debian: chromium, chromium-driver)
 	$(BIN)/pytest -m browser tests/acceptance/browser $(ARGS)

@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-header --no-emit-index-url --no-annotate
+# What the targets start has settings of its own; `.env` is for what is started by hand.
+export ENV_FILE :=
 TOOLS := $(filter-out base production dev localemu,$(basename $(notdir $(wildcard requirements/*.in))))
 # localemu uses what is new in Python 3.13, and what it asks for cannot be had together from 3.14 on.
 PYTHON_LOCALEMU ?= $(shell for python in python3.13 $(wildcard ~/.pyenv/versions/3.13.*/bin/python); \
@@ -107,6 +109,7 @@ clean: ## Remove all that the targets made
 
 # Settings that pass every rule of production, and open nothing.
 PRODUCTION_LIKE := \
+	ENV_FILE= \
 	APP_ENV=production \
 	SECRET_KEY=lint-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ \
 	ALLOWED_HOSTS=shop.example \

@@ -5,6 +5,7 @@ with the fix in the message: what one variable can tell is checked here, what se
 in `skincare.events.checks` and `payments.checks`.
 """
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -18,19 +19,28 @@ from skincare.telemetry.redaction import keep_secret
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 env = environ.Env()
-environ.Env.read_env(BASE_DIR / ".env")
+if env_file := env.str("ENV_FILE", default=""):
+    if not Path(env_file).is_file():
+        raise ImproperlyConfigured(
+            f"ENV_FILE is {env_file!r}, which is not there: correct it, or remove it."
+        )
+    environ.Env.read_env(env_file)
+elif "ENV_FILE" not in os.environ:
+    environ.Env.read_env(BASE_DIR / ".env")
 
 # -- Environment ---------------------------------------------------------------------------------
 
 # Production unless something says otherwise: a forgotten variable must not weaken a server. A local
 # SQS server says so.
 SQS_ENDPOINT_URL = env.str("SQS_ENDPOINT_URL", default="") or None
-APP_ENV = env.str("APP_ENV", default="development" if SQS_ENDPOINT_URL else "production")
+APP_ENV = env.str("APP_ENV", default="") or ("development" if SQS_ENDPOINT_URL else "production")
 if APP_ENV not in ("development", "test", "production"):
     raise ImproperlyConfigured(
         f"APP_ENV is {APP_ENV!r}: set it to development, test or production."
     )
 IN_PRODUCTION = APP_ENV == "production"
+if not IN_PRODUCTION:  # empty means not set, as the lines of a copied .env.example are
+    env.ENVIRON = {name: value for name, value in os.environ.items() if value.strip()}
 RELEASE = env.str("RELEASE", default="development")
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
 if LOG_LEVEL not in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"):
@@ -110,8 +120,8 @@ if IN_PRODUCTION and "sandbox" in PAYMENT_PROVIDERS:
 def provider_secret(provider: str, name: str, *, development: str) -> str:
     """Return the secret that proves a webhook is the provider's; empty only where it is disabled.
 
-    With an empty secret anybody could forge a payment, so an enabled provider without one stops the
-    process in every environment.
+    With an empty secret anybody could forge a payment, so in production an enabled provider without
+    one stops the process.
     """
     if provider not in PAYMENT_PROVIDERS:
         return ""

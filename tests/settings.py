@@ -3,6 +3,7 @@
 import os
 
 os.environ["APP_ENV"] = "test"
+os.environ["ENV_FILE"] = ""  # a developer's own settings are not what is tested
 os.environ.setdefault("EMAIL_URL", "memorymail://")
 
 from skincare.settings import *  # noqa: F403

@@ -21,7 +21,7 @@ from django.utils import timezone
 
 from skincare.events.periods import InvalidPeriod, moment_since
 from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable
-from skincare.telemetry.logs import StdoutHandler
+from skincare.telemetry.logs import send_to_stderr
 
 NOT_DONE: Final = 1
 USAGE: Final = 2
@@ -129,9 +129,9 @@ def _login() -> str:
 
 
 def _keep_stdout_for_results() -> None:
-    """Send log lines to stderr; on a terminal only what is wrong, so that people see the rest."""
-    for handler in logging.getLogger().handlers:
-        if isinstance(handler, StdoutHandler):
-            handler.setStream(sys.stderr)
-            if sys.stderr.isatty():
-                handler.setLevel(logging.WARNING)
+    """Send log lines to stderr. On a terminal the command's own answer says what it did."""
+    is_terminal = sys.stderr.isatty()
+    send_to_stderr(
+        level=logging.ERROR if is_terminal else logging.NOTSET,
+        readable=is_terminal,
+    )

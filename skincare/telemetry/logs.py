@@ -17,6 +17,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import structlog
+from django.core.exceptions import ImproperlyConfigured
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from skincare.telemetry import library_lines
@@ -201,11 +202,37 @@ class StdoutHandler(logging.StreamHandler[Any]):
 def _log_the_end(
     kind: type[BaseException], error: BaseException, traceback: TracebackType | None
 ) -> None:
-    """Make one line of the error that ends this process, unless a person sees its terminal."""
-    if sys.stderr.isatty() or not issubclass(kind, Exception):
+    """Make one line of the error that ends this process, unless a person sees its terminal.
+
+    Wrong settings need no traceback: their message says what to do. stdout is for what a command
+    was asked, so a command's end is told on stderr.
+    """
+    if issubclass(kind, ImproperlyConfigured) and sys.stderr.isatty():
+        sys.stderr.write(
+            f"The settings are wrong: {error}\n"
+            f"Nothing was started. Here APP_ENV is {IDENTITY.environment or 'not set'}; "
+            "each variable is described in .env.example.\n"
+        )
+    elif sys.stderr.isatty() or not issubclass(kind, Exception):
         sys.__excepthook__(kind, error, traceback)
     else:
-        log.critical("process_failed", error=str(error), exc_info=(kind, error, traceback))
+        if IDENTITY.service == "manage":
+            send_to_stderr()
+        told = None if issubclass(kind, ImproperlyConfigured) else (kind, error, traceback)
+        log.critical("process_failed", error=str(error), exc_info=told)
+
+
+def send_to_stderr(*, level: int = logging.NOTSET, readable: bool = False) -> None:
+    """Keep stdout for results: write all lines from now on to stderr.
+
+    Lines below `level` are left out. `readable` asks for the form for a person.
+    """
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, StdoutHandler):
+            handler.setStream(sys.stderr)
+            handler.setLevel(level)
+            if readable:
+                handler.setFormatter(_formatter(readable=True))
 
 
 def _log_the_end_of_a_thread(failure: threading.ExceptHookArgs) -> None:

@@ -33,6 +33,7 @@ def test_a_worker_runs_against_whoevers_servers(
     event = OutboxEvent.objects.get(order_id=placed.order_id)
     environment = {
         "PATH": os.environ["PATH"],
+        "ENV_FILE": "",
         "DATABASE_URL": test_database_url,
         "ORDER_EVENTS_QUEUE_URL": queue_pair.url,
         "SQS_ENDPOINT_URL": sqs_server,

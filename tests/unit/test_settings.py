@@ -43,7 +43,7 @@ PRODUCTION = {
         ({"PAYMENT_PROVIDERS": "midtrans,paypal"}, "PAYMENT_PROVIDERS names paypal: known are"),
         ({"PAYMENT_PROVIDERS": "sandbox"}, "PAYMENT_PROVIDERS enables sandbox in production"),
         ({"EMAIL_URL": ""}, "EMAIL_URL is empty: set it"),
-        ({"APP_ENV": "development", "MIDTRANS_SERVER_KEY": ""}, "MIDTRANS_SERVER_KEY is empty"),
+        ({"ENV_FILE": "/no/such/file"}, "ENV_FILE is '/no/such/file', which is not there"),
     ],
 )
 def test_a_wrong_setting_is_refused_with_its_remedy(
@@ -65,6 +65,31 @@ def test_a_disabled_provider_needs_no_secret() -> None:
     environment = {**PRODUCTION, "PAYMENT_PROVIDERS": "midtrans", "XENDIT_CALLBACK_TOKEN": ""}
 
     assert run_check(environment).returncode == 0
+
+
+@pytest.mark.parametrize("app_env", ["development", "test"])
+def test_outside_production_an_empty_variable_is_one_that_is_not_set(app_env: str) -> None:
+    environment = {name: "" for name in variables_documented()} | {"APP_ENV": app_env}
+
+    checked = run_check(environment, "check")
+
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_example_works_as_it_is(tmp_path: Path) -> None:
+    copy = tmp_path / ".env"
+    copy.write_text((ROOT / ".env.example").read_text().replace("ENV_FILE=\n", ""))
+
+    checked = run_check({"ENV_FILE": str(copy)}, "check")
+
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_an_empty_environment_name_is_production() -> None:
+    checked = run_check({"APP_ENV": ""}, "check")
+
+    assert checked.returncode != 0
+    assert "SECRET_KEY is empty: set it (see .env.example)." in checked.stdout + checked.stderr
 
 
 def test_a_local_sqs_server_is_enough_to_be_in_development() -> None:
@@ -97,7 +122,7 @@ def run_check(environment: dict[str, str], *command: str) -> subprocess.Complete
     return subprocess.run(
         [sys.executable, "manage.py", *command],
         cwd=ROOT,
-        env={**inherited, **environment},
+        env={**inherited, "ENV_FILE": "", **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -106,13 +131,16 @@ def run_check(environment: dict[str, str], *command: str) -> subprocess.Complete
 
 def test_every_variable_that_the_settings_read_is_documented() -> None:
     source = (ROOT / "skincare" / "settings.py").read_text()
-    documented = {
+
+    assert variables_read(source) == variables_documented()
+
+
+def variables_documented() -> set[str]:
+    return {
         line.partition("=")[0]
         for line in (ROOT / ".env.example").read_text().splitlines()
         if line and not line.startswith("#")
     }
-
-    assert variables_read(source) == documented
 
 
 def variables_read(source: str) -> set[str]:

@@ -151,6 +151,7 @@ def test_stdout_is_for_results_alone(
     letters.put([as_bare(new_event())])
     environment = {
         "APP_ENV": "test",
+        "ENV_FILE": "",
         "PATH": "/usr/bin:/bin",
         "DATABASE_URL": test_database_url,
         "ORDER_EVENTS_QUEUE_URL": letters.pair.url,

@@ -158,6 +158,9 @@ def make_queues(endpoint: str, environment: dict[str, str]) -> "tuple[SQSClient,
 def production_policy() -> SQSPolicy:
     """The numbers' one home is the settings. This process takes nothing else from them."""
     os.environ |= {"DJANGO_SETTINGS_MODULE": "skincare.settings", "APP_ENV": "development"}
-    os.environ |= {"ENV_FILE": "", "LOG_LEVEL": "ERROR"}  # of this process: its output is for a reader
+    os.environ |= {
+        "ENV_FILE": "",
+        "LOG_LEVEL": "ERROR",
+    }  # of this process: its output is for a reader
     policy: SQSPolicy = settings.SQS_POLICY
     return policy

@@ -69,7 +69,7 @@ def test_a_disabled_provider_needs_no_secret() -> None:
 
 @pytest.mark.parametrize("app_env", ["development", "test"])
 def test_outside_production_an_empty_variable_is_one_that_is_not_set(app_env: str) -> None:
-    environment = {name: "" for name in variables_documented()} | {"APP_ENV": app_env}
+    environment = dict.fromkeys(variables_documented(), "") | {"APP_ENV": app_env}
 
     checked = run_check(environment, "check")
 

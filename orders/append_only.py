@@ -2,7 +2,7 @@
 
 from typing import Any, NoReturn
 
-from django.db import migrations, models
+from django.db import models
 
 
 class AppendOnlyError(Exception):
@@ -12,8 +12,8 @@ class AppendOnlyError(Exception):
 class AppendOnlyModel(models.Model):
     """A row that is inserted and then never changed or deleted.
 
-    The table needs `refuse_changes(table)` in its migration too: it also stops bulk updates and
-    other programs.
+    The table needs the trigger of the migration `0002_append_only` too: it also stops bulk updates
+    and other programs.
     """
 
     class Meta:
@@ -26,23 +26,3 @@ class AppendOnlyModel(models.Model):
 
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise AppendOnlyError(self._meta.db_table)
-
-
-def refuse_changes(table: str) -> migrations.RunSQL:
-    """Return the migration step that makes PostgreSQL refuse UPDATE and DELETE on `table`."""
-    return migrations.RunSQL(
-        sql=f"""
-        CREATE FUNCTION {table}_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
-        BEGIN
-            RAISE EXCEPTION '{table} is append-only: % refused', TG_OP
-                USING ERRCODE = 'integrity_constraint_violation';
-        END
-        $$;
-        CREATE TRIGGER {table}_append_only BEFORE UPDATE OR DELETE ON {table}
-            FOR EACH ROW EXECUTE FUNCTION {table}_refuse_change();
-        """,
-        reverse_sql=f"""
-        DROP TRIGGER {table}_append_only ON {table};
-        DROP FUNCTION {table}_refuse_change();
-        """,
-    )

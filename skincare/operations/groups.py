@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+from django.apps import AppConfig
+from django.apps import apps as global_apps
 from django.contrib.auth.management import create_permissions
 
 OPERATOR: Final = "operator"
@@ -40,24 +42,33 @@ PERMISSIONS: Final[dict[str, tuple[str, ...]]] = {
 }
 
 
-def make_groups(apps: Any) -> None:
-    """Make both groups with their permissions; repeatable. `apps` is a registry of models.
+def update_groups(sender: AppConfig, apps: Any = global_apps, **_: Any) -> None:
+    """Give both groups their permissions of the app `sender`, which has just been migrated.
 
-    Permissions themselves are made after all migrations, so they are made here first.
+    Sent for each app after every migrate, so a permission that a release adds reaches databases
+    that exist already. One that a person has taken away comes back; one that a person has added
+    stays. A permission whose migration is still to come is left out until then.
     """
-    for label in ("events", "orders", "payments"):
-        config = apps.get_app_config(label)
-        # A migration's registry has no such module, and is asked for it.
-        models_module = getattr(config, "models_module", None)
-        config.models_module = models_module or True
-        create_permissions(config, apps=apps, verbosity=0)
-        config.models_module = models_module
-    group_model = apps.get_model("auth", "Group")
-    permission_model = apps.get_model("auth", "Permission")
-    for name, permissions in PERMISSIONS.items():
-        group, _ = group_model.objects.get_or_create(name=name)
-        for permission in permissions:
-            label, _, codename = permission.partition(".")
-            group.permissions.add(
-                permission_model.objects.get(content_type__app_label=label, codename=codename)
-            )
+    wanted = {
+        name: {codename for label, codename in map(_parts, permissions) if label == sender.label}
+        for name, permissions in PERMISSIONS.items()
+    }
+    if not any(wanted.values()):
+        return
+    try:
+        groups = apps.get_model("auth", "Group").objects
+        permissions = apps.get_model("auth", "Permission").objects
+    except LookupError:  # nobody has migrated django.contrib.auth yet
+        return
+    # Django's own receiver, which makes the permissions, may come after this one.
+    create_permissions(sender, apps=apps, verbosity=0)
+    for name, codenames in wanted.items():
+        group, _created = groups.get_or_create(name=name)
+        group.permissions.add(
+            *permissions.filter(content_type__app_label=sender.label, codename__in=codenames)
+        )
+
+
+def _parts(permission: str) -> tuple[str, str]:
+    label, _, codename = permission.partition(".")
+    return label, codename

@@ -1,19 +1,9 @@
-from typing import Any
-
 from django.db import migrations
-
-from skincare.operations.groups import PERMISSIONS, make_groups
-
-
-def make(apps: Any, schema_editor: Any) -> None:
-    make_groups(apps)
-
-
-def remove(apps: Any, schema_editor: Any) -> None:
-    apps.get_model("auth", "Group").objects.filter(name__in=PERMISSIONS).delete()
 
 
 class Migration(migrations.Migration):
+    """Nothing any more: `skincare.operations.groups` brings the groups up to date after migrate."""
+
     initial = True
     dependencies = [
         ("auth", "0012_alter_user_first_name_max_length"),
@@ -22,4 +12,4 @@ class Migration(migrations.Migration):
         ("orders", "0003_permissions"),
         ("payments", "0003_decided_by_hand"),
     ]
-    operations = [migrations.RunPython(make, remove)]
+    operations = []

@@ -5,23 +5,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.apps import apps
 
 from skincare.events.claim import Claim, claim
 from skincare.events.routing import PAYMENT_TASK
 from skincare.events.schema import Event, parse_event
-from skincare.operations.groups import make_groups
 from tests.conftest import QueuePair
 from tests.faults.messages import celery_message
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
-
-
-@pytest.fixture(autouse=True)
-def groups(db: None) -> None:
-    """The groups that a migration makes; a test that commits leaves an empty database behind."""
-    make_groups(apps)
 
 
 class Letters:

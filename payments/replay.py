@@ -17,6 +17,7 @@ the admin's log; give `actor="your name"` so that it says who. The same as comma
 and `manage.py event`.
 """
 
+from contextlib import suppress
 from datetime import datetime
 
 from payments.letters import Letter, join
@@ -32,7 +33,7 @@ from skincare.events.interventions import (
 )
 from skincare.events.letters import Filter, State
 from skincare.events.models import ProcessedEvent
-from skincare.events.periods import moment_since
+from skincare.events.moments import moment_since
 
 __all__ = [
     "AlreadyFinished",
@@ -82,13 +83,18 @@ def replay_failed(*, since: datetime | str, actor: str = SHELL) -> list[Replayed
     `since` is an aware datetime, or a text such as "30m", "2h" or "2026-11-11T00:00:00+07:00".
 
     For after an outage: events in the dead-letter queue are put back under their own ids, so
-    moving the dead-letter queue's messages back as well does no harm. Returns what was put back.
+    moving the dead-letter queue's messages back as well does no harm. Returns what was put back;
+    an event that a worker has claimed or finished in the meantime is left to it.
     """
     failed = ProcessedEvent.objects.filter(
         status=ProcessedEvent.Status.FAILED, claimed_at__gte=_moment(since)
     )
     event_ids = list(failed.order_by("claimed_at").values_list("event_id", flat=True))
-    return [replay(event_id, actor=actor) for event_id in event_ids]
+    replayed = []
+    for event_id in event_ids:
+        with suppress(StillInProgress, AlreadyFinished):
+            replayed.append(replay(event_id, actor=actor))
+    return replayed
 
 
 def skip(event_id: str, reason: str, *, actor: str = SHELL) -> ProcessedEvent:

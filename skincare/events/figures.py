@@ -69,10 +69,6 @@ class Bucket:
     done: int
     failed: int
 
-    @property
-    def done_per_minute(self) -> float:
-        return self.done * 60 / self.seconds
-
 
 @dataclass(frozen=True)
 class Latency:

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from django.core import mail
+from django.db import connection
 from django.utils import timezone
 
 from orders.models import OrderLine
 from payments.replay import AlreadyFinished, StillInProgress, UnknownEvent, replay, replay_failed
-from skincare.events.claim import claim
+from skincare.events.claim import Claim, claim
 from skincare.events.consumer import Outcome, process
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.schema import parse_event
@@ -138,3 +140,23 @@ def test_all_that_failed_since(
     assert OutboxEvent.objects.filter(event_id__in=failed, sent_at=None).count() == expected
     assert not is_unsent(event)
     assert ProcessedEvent.objects.filter(status="done").count() == 1
+
+
+@pytest.mark.parametrize("ends", [False, True], ids=["a worker holds it", "it is finished"])
+def test_an_event_that_a_worker_takes_meanwhile_stops_no_other(ends: bool) -> None:
+    failed = [fail(bad_document()) for _ in range(3)]
+
+    def take_the_second(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if "FOR UPDATE" in sql and failed[0] in params:
+            second = ProcessedEvent.objects.get(event_id=failed[1])
+            held = claim(parse_event(second.payload), worker="worker-9")
+            assert isinstance(held, Claim)
+            if ends:
+                held.finish()
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(take_the_second):
+        replayed = replay_failed(since="1h")
+
+    assert [one.event_id for one in replayed] == [failed[0], failed[2]]
+    assert not OutboxEvent.objects.filter(event_id=failed[1]).exists()

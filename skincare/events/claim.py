@@ -7,8 +7,7 @@ commit nothing.
 
 import json
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
 from django.db import connection
@@ -16,7 +15,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from skincare.events.models import ProcessedEvent
-from skincare.events.schema import Event, payload_hash
+from skincare.events.schema import Event, is_same_event, payload_hash
 
 _Status = ProcessedEvent.Status
 
@@ -142,7 +141,7 @@ def claim(
     are kept for the operator. The lease lasts `settings.CLAIM_LEASE_SECONDS`, by the database's
     clock.
     """
-    parameters: dict[str, str | int | datetime] = {
+    parameters: dict[str, Any] = {
         "event_id": event.event_id,
         "event_type": event.event_type,
         "order_id": event.order_id,
@@ -154,6 +153,13 @@ def claim(
         "worker": worker[:255],
         "created_at": event.created,
     }
+    answer = _ask(parameters)
+    if isinstance(answer, Conflict) and (known := _hash_of_the_same(event)):
+        return _ask({**parameters, "payload_hash": known})
+    return answer
+
+
+def _ask(parameters: dict[str, Any]) -> Claim | Duplicate | InProgress | Conflict:
     with connection.cursor() as cursor:
         row = None
         while row is None:
@@ -161,12 +167,18 @@ def claim(
             row = cursor.fetchone()
     status, fence, attempts, effects_done, same_payload, seconds_left = row
     if status == "claimed":
-        return Claim(event.event_id, fence, attempts, effects_done)
+        return Claim(parameters["event_id"], fence, attempts, effects_done)
     if not same_payload:
         return Conflict()
     if status in ProcessedEvent.FINISHED:
         return Duplicate()
     return InProgress(seconds_left=max(float(seconds_left or 0), 0.0))
+
+
+def _hash_of_the_same(event: Event) -> str | None:
+    """Return the hash stored for the same event in another spelling; None where it is another."""
+    stored = ProcessedEvent.objects.filter(event_id=event.event_id).first()
+    return stored.payload_hash if stored and is_same_event(event, stored.payload) else None
 
 
 def reopen(event_id: str) -> ProcessedEvent:

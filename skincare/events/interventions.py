@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 from skincare.events import audit, outbox
 from skincare.events.claim import StillInProgress, reopen, skip_event
 from skincare.events.models import OutboxEvent, ProcessedEvent
-from skincare.events.schema import Event, parse_event, payload_hash
+from skincare.events.schema import Event, is_same_event
 
 log = structlog.get_logger(__name__)
 
@@ -113,11 +113,8 @@ def is_another(
     event: Event, processed: ProcessedEvent | None, published: OutboxEvent | None
 ) -> bool:
     """Whether the id of `event` belongs to an event with another payload."""
-    if processed is not None:
-        return processed.payload_hash != payload_hash(event)
-    return published is not None and payload_hash(parse_event(published.payload)) != payload_hash(
-        event
-    )
+    stored = processed or published
+    return stored is not None and not is_same_event(event, stored.payload)
 
 
 def repeats(processed: ProcessedEvent | None) -> str:

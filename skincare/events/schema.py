@@ -15,6 +15,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from skincare.events.moments import InvalidMoment, parse_moment
+
 ORDER_CONFIRMED: Final = "order.confirmed"
 PAYMENT_PROCESSED: Final = "payment.processed"
 PAYMENT_FAILED: Final = "payment.failed"
@@ -23,10 +25,18 @@ EVENT_TYPES: Final = (ORDER_CONFIRMED, PAYMENT_PROCESSED, PAYMENT_FAILED, PAYMEN
 
 #: Namespace of the ids made by `new_event_id`; it must never change, or repeats get new ids.
 _EVENT_ID_NAMESPACE: Final = uuid.UUID("6f0d6f0e-5f0b-5d0c-9b52-6d2a3c6f1f21")
-_EVENT_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}\Z")
+_EVENT_ID: Final = re.compile(r"(?=[._:-]*[A-Za-z0-9])[A-Za-z0-9._:-]{1,128}\Z")
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\Z")
-_RFC3339: Final = re.compile(
-    r"\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})\Z"
+#: The fields that make two documents the same event. Nothing is ever added: the hashes of all
+#: events that are stored or on their way cover exactly these.
+IDENTITY_FIELDS: Final = (
+    "event_id",
+    "event_type",
+    "order_id",
+    "payment_id",
+    "user_id",
+    "amount_rupiah",
+    "created_at",
 )
 _MAX_AMOUNT: Final = 2**63 - 1
 _MAX_DEPTH: Final = 32  # levels of lists and objects within one extra key
@@ -46,6 +56,8 @@ class InvalidEvent(ValueError):
 
 def _event_id(value: str) -> str:
     if not _EVENT_ID.match(value):
+        if value and set(value) <= set("._:-"):
+            raise ValueError("must have at least one letter or digit")
         raise ValueError("must be 1 to 128 characters out of A-Z a-z 0-9 . _ : -")
     return value
 
@@ -57,14 +69,8 @@ def _order_id(value: str) -> str:
 
 
 def _created_at(value: str) -> str:
-    if _RFC3339.match(value):
-        try:
-            datetime.fromisoformat(value.upper())
-        except ValueError:
-            pass
-        else:
-            return value
-    raise ValueError("must be an RFC 3339 time with an offset, like 2026-11-11T00:00:00+07:00")
+    parse_moment(value)
+    return value
 
 
 class Event(BaseModel):
@@ -86,7 +92,7 @@ class Event(BaseModel):
     @property
     def created(self) -> datetime:
         """The moment at which the producer made the event, with its offset."""
-        return datetime.fromisoformat(self.created_at.upper())
+        return parse_moment(self.created_at)
 
     @property
     def is_known(self) -> bool:
@@ -111,7 +117,7 @@ def parse_event(document: Mapping[str, Any] | str | bytes) -> Event:
         event = Event.model_validate(dict(document))
     except ValidationError as error:
         raise _first_refusal(error) from None
-    if event.payment_id == "" and event.event_type != ORDER_CONFIRMED and event.is_known:
+    if event.payment_id == "" and event.event_type.startswith("payment."):
         raise InvalidEvent("payment_id", f"must name the payment of a {event.event_type} event")
     return event
 
@@ -175,13 +181,34 @@ def _first_refusal(error: ValidationError) -> InvalidEvent:
 
 
 def payload_hash(event: Event) -> str:
-    """Return the hexadecimal SHA-256 of the contract's fields.
+    """Return the hexadecimal SHA-256 of the identity fields, as the document spells them.
 
-    Extra keys do not count: two documents that differ only there are the same event.
+    Events with the same hash are the same; whether others are, `is_same_event` says.
     """
-    fields = {name: getattr(event, name) for name in Event.model_fields}
+    fields = {name: getattr(event, name) for name in IDENTITY_FIELDS}
     canonical = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def is_same_event(event: Event, stored: Mapping[str, Any]) -> bool:
+    """Whether a stored document is of this event: its identity fields mean the same.
+
+    Extra keys do not count, nor does how `created_at` spells its instant. A stored document may
+    break rules that are younger than it.
+    """
+    spelled_alike = all(
+        stored.get(name) == getattr(event, name) for name in IDENTITY_FIELDS if name != "created_at"
+    )
+    return spelled_alike and _is_at(event, stored.get("created_at"))
+
+
+def _is_at(event: Event, created_at: object) -> bool:
+    if created_at == event.created_at:
+        return True
+    try:
+        return parse_moment(str(created_at)) == event.created
+    except InvalidMoment:
+        return False
 
 
 def new_event_id(*parts: str) -> str:

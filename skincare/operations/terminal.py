@@ -19,7 +19,7 @@ from django.core.management.base import (
 from django.db import DatabaseError
 from django.utils import timezone
 
-from skincare.events.periods import InvalidPeriod, moment_since
+from skincare.events.moments import InvalidDuration, moment_since
 from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable
 from skincare.telemetry.logs import send_to_stderr
 
@@ -108,7 +108,7 @@ def since_argument(text: str) -> datetime:
     """Return the moment that the argument means, for argparse."""
     try:
         return moment_since(text)
-    except InvalidPeriod as error:
+    except InvalidDuration as error:
         raise ArgumentTypeError(str(error)) from None
 
 

@@ -20,7 +20,8 @@ from skincare.events.claim import (
     reopen,
 )
 from skincare.events.models import ProcessedEvent
-from skincare.events.schema import Event
+from skincare.events.schema import Event, payload_hash
+from skincare.local.deadline import wait_until
 from tests.integration.events.event_documents import new_event
 
 pytestmark = pytest.mark.django_db
@@ -88,9 +89,13 @@ def test_a_dead_workers_event_is_taken_over_with_a_new_fence() -> None:
     lost = claimed(event)
     end_lease(event)
 
+    first = row(event)
+
     held = claimed(event, receive_count=2)
 
     assert (held.attempts, held.fence) == (2, 2)
+    taken_over = row(event)
+    assert taken_over.claimed_at > first.claimed_at == taken_over.first_claimed_at
     with pytest.raises(LostClaim):
         lost.commit_effects()
     with pytest.raises(LostClaim):
@@ -140,6 +145,80 @@ def test_another_payload_under_the_same_id_is_a_conflict_in_every_state(state: s
 
     assert claim(other, worker="w2") == Conflict()
     assert ProcessedEvent.objects.filter(event_id=event.event_id).values().get() == before
+
+
+OTHER_SPELLING = "2026-11-10T17:00:00Z"  # of the instant that `event_document` has
+
+
+@pytest.mark.parametrize("state", ["processing", "failed", "done"])
+def test_another_spelling_of_its_instant_is_the_same_event_in_every_state(state: str) -> None:
+    event = new_event()
+    held = claimed(event)
+    if state == "failed":
+        held.fail("x")
+    if state == "done":
+        held.finish()
+
+    answer = claim(new_event(**{**event.document(), "created_at": OTHER_SPELLING}), worker="w2")
+
+    expected = {"processing": InProgress, "failed": Claim, "done": Duplicate}[state]
+    assert isinstance(answer, expected)
+    assert row(event).payload_hash == payload_hash(event)
+    if isinstance(answer, Claim):
+        answer.finish()
+    assert isinstance(claim(event, worker="w3"), InProgress if state == "processing" else Duplicate)
+
+
+def test_a_row_of_an_earlier_release_is_known_by_its_hash() -> None:
+    event = new_event()
+    claimed(event).finish()
+    unreadable = {**event.document(), "created_at": "0001-01-01T00:00:00Z"}
+    ProcessedEvent.objects.filter(event_id=event.event_id).update(payload=unreadable)
+
+    assert claim(event, worker="w2") == Duplicate()
+    assert claim(new_event(**{**event.document(), "user_id": "b-1"}), worker="w2") == Conflict()
+
+
+def test_of_a_long_worker_name_the_beginning_is_kept() -> None:
+    event = new_event()
+
+    claim(event, worker="w" * 255 + "x")
+
+    assert row(event).worker == "w" * 255
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_waited_for_a_claim_that_was_just_made_asks_again() -> None:
+    event = new_event()
+    statements: list[str] = []
+
+    def ask() -> object:
+        def note(execute: Any, sql: str, *rest: Any) -> Any:
+            statements.append(sql)
+            return execute(sql, *rest)
+
+        try:
+            with connection.execute_wrapper(note):
+                return claim(event, worker="w2")
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as elsewhere:
+        with transaction.atomic():
+            claimed(event)
+            waiting = elsewhere.submit(ask)
+            # Its statement has its snapshot, without our row, and waits for us.
+            wait_until(_somebody_waits_for_a_lock, seconds=30, what="the other to wait")
+        answer = waiting.result()
+
+    assert isinstance(answer, InProgress)
+    assert len(statements) == 2
+
+
+def _somebody_waits_for_a_lock() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return cursor.fetchone() == (1,)
 
 
 def test_a_finished_claim_cannot_be_ended_twice() -> None:

@@ -14,7 +14,7 @@ from payments.replay import (
     show,
 )
 from skincare.events.models import OutboxEvent
-from skincare.events.periods import InvalidPeriod
+from skincare.events.moments import InvalidDuration
 from skincare.events.schema import parse_event
 from tests.integration.events.event_documents import new_event
 from tests.integration.operations.conftest import Letters, as_bare, failed
@@ -55,7 +55,7 @@ def test_filters_are_those_of_the_command(letters: Letters) -> None:
         assert [one.letter.event for one in dlq_list(**filters)] == [wanted]
     with pytest.raises(ValueError, match="no-such-state"):
         dlq_list(state="no-such-state")
-    with pytest.raises(InvalidPeriod):
+    with pytest.raises(InvalidDuration):
         dlq_list(since="yesterday")
 
 

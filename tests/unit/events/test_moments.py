@@ -5,7 +5,13 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from skincare.events.periods import InvalidPeriod, moment_since
+from skincare.events.moments import (
+    InvalidDuration,
+    InvalidMoment,
+    check_moment,
+    moment_since,
+    parse_moment,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,5 +45,22 @@ def test_a_time_is_taken_as_it_is(text: str, utc: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "2", "h", "2 h", "-2h", "2w", "yesterday", "9999999h"])
 def test_anything_else_is_refused_with_the_forms(text: str) -> None:
-    with pytest.raises(InvalidPeriod, match="90s, 30m, 2h or 7d"):
+    with pytest.raises(InvalidDuration, match="90s, 30m, 2h or 7d"):
         moment_since(text)
+
+
+@pytest.mark.parametrize("text", ["999999d", "1999-12-31", "2100-01-02", "0001-01-01T00:00:00Z"])
+def test_what_is_not_between_2000_and_2100_is_refused(text: str) -> None:
+    with pytest.raises(InvalidDuration):
+        moment_since(text)
+
+
+def test_a_moment_without_an_offset_is_refused() -> None:
+    with pytest.raises(InvalidMoment, match="must have an offset"):
+        check_moment(datetime(2026, 11, 11))  # noqa: DTZ001  (that is the point)
+
+
+def test_only_the_separators_of_rfc_3339_are_taken() -> None:
+    for text in ("2026-11-11 00:00:00Z", "2026-11-11T00:00Z", "2026-11-11T00:00:00+0700"):
+        with pytest.raises(InvalidMoment, match="must be an RFC 3339 time"):
+            parse_moment(text)

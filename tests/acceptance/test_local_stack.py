@@ -23,6 +23,7 @@ def environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in ours}
 
 
+@pytest.mark.slow
 def test_the_demonstration_ends_with_all_as_it_had_to_be() -> None:
     demo = subprocess.run(
         [sys.executable, "-m", "skincare.local.demo"],
@@ -61,6 +62,7 @@ def shop(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
         process.wait()
 
 
+@pytest.mark.slow
 def test_the_shop_stays_up_until_ctrl_c(shop: tuple["subprocess.Popen[bytes]", Path]) -> None:
     process, output = shop
     printed = output.read_text()

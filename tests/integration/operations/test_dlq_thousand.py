@@ -55,6 +55,7 @@ def a_thousand() -> list[str]:
     return bodies
 
 
+@pytest.mark.slow
 def test_an_operator_clears_a_thousand_letters(letters: Letters) -> None:
     letters.put(a_thousand())
 

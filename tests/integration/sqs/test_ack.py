@@ -102,6 +102,7 @@ def test_a_delete_that_hangs_is_in_nobodys_way(proxy: FaultProxy, steady: Statio
     assert [worker.receive_counts(line) for line in lines] == [[1]] * 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [Denied(), FailedEntries("AccessDenied", sender_fault=True)])
 def test_denied_deletes_are_loud_and_the_worker_works_on(
     proxy: FaultProxy, steady: Station, fault: Fault

@@ -104,6 +104,7 @@ def test_a_worker_that_stands_still_writes_nothing(steady: Station) -> None:
     wait_until(lambda: read(worker)["last_tick"] > before, seconds=10, what="the next tick")
 
 
+@pytest.mark.slow
 def test_a_worker_with_all_slots_busy_is_healthy_and_so_is_a_draining_one(
     make_queue: Callable[..., Queue], start_worker: Start
 ) -> None:

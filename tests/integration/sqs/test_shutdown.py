@@ -154,6 +154,7 @@ def test_a_delete_that_fails_while_stopping_is_tried_again(
     assert queue.empty()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [Hang(), Status(503)], ids=repr)
 def test_with_sqs_in_trouble_it_still_ends(
     proxy: FaultProxy, queue: Queue, start_worker: Start, fault: Fault

@@ -10,7 +10,7 @@ import stamina
 from django.conf import settings
 from django.core.mail import EmailMessage
 
-from skincare.events.handlers import TerminalError
+from skincare.events.exceptions import TerminalError
 
 
 class EmailDelayed(Exception):

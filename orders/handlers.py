@@ -2,7 +2,8 @@
 
 from orders.emails import send_order_confirmation
 from orders.models import Order
-from skincare.events.handlers import Handler, TerminalError
+from skincare.events.exceptions import TerminalError
+from skincare.events.handlers import Handler
 from skincare.events.schema import Event
 
 

@@ -8,7 +8,7 @@ from django.db import transaction
 from orders.lifecycle import lock_order
 from orders.models import Order
 from skincare.events import audit
-from skincare.events.interventions import ReasonMissing
+from skincare.events.exceptions import ReasonMissing
 
 log = structlog.get_logger(__name__)
 

@@ -17,7 +17,8 @@ from payments.events import processed_event_id
 from payments.models import Payment
 from payments.status import OPEN, PAID, UNPAID, PaymentStatus
 from payments.transitions import Apply, next_status
-from skincare.events.handlers import Handler, TerminalError, register
+from skincare.events.exceptions import TerminalError
+from skincare.events.handlers import Handler, register
 from skincare.events.schema import PAYMENT_FAILED, PAYMENT_PROCESSED, PAYMENT_REFUNDED, Event
 from skincare.telemetry import metrics
 

@@ -18,7 +18,7 @@ from payments.models import Acceptance, Payment, PaymentNotification
 from payments.status import PAID, REFUND, PaymentStatus
 from payments.transitions import Ignore, Repeat, next_status
 from skincare.events import audit
-from skincare.events.interventions import ReasonMissing
+from skincare.events.exceptions import ReasonMissing
 from skincare.events.models import OutboxEvent, ProcessedEvent
 
 log = structlog.get_logger(__name__)

@@ -14,7 +14,7 @@ from payments.models import Payment, PaymentNotification
 from payments.providers.base import GatewayNotification
 from payments.status import PaymentStatus
 from skincare.events import audit
-from skincare.events.interventions import ReasonMissing
+from skincare.events.exceptions import ReasonMissing
 
 log = structlog.get_logger(__name__)
 

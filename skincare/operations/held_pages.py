@@ -16,7 +16,7 @@ from orders.models import Order
 from payments import held
 from payments import unmatched as unmatched_notifications
 from payments.models import Acceptance, Payment, PaymentNotification
-from skincare.events.interventions import ReasonMissing
+from skincare.events.exceptions import ReasonMissing
 from skincare.operations.pages import actor_of, page_for, refuse, show
 
 #: Rows of each list; the oldest come first.

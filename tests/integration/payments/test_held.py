@@ -12,7 +12,7 @@ from orders import holds
 from orders.models import Order
 from payments import held
 from payments.models import Acceptance, Payment
-from skincare.events.interventions import ReasonMissing
+from skincare.events.exceptions import ReasonMissing
 from tests.integration.orders.shop import a_product
 from tests.integration.payments.gateways import (
     an_order,

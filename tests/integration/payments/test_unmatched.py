@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from orders.models import Order
 from payments import held, unmatched
 from payments.models import PaymentNotification
-from skincare.events.interventions import ReasonMissing
+from skincare.events.exceptions import ReasonMissing
 from tests.integration.payments.gateways import (
     an_order,
     consume_all,

@@ -6,7 +6,7 @@ class PaymentsConfig(AppConfig):
     verbose_name = "Payments"
 
     def ready(self) -> None:
-        from payments import checks, handlers, methods  # noqa: F401  (checks registers itself)
+        from payments import handlers, methods
 
         methods.register_enabled()
         handlers.register_handlers()

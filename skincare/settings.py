@@ -2,7 +2,7 @@
 
 Every environment variable is documented in `.env.example`. A wrong value stops the process at boot
 with the fix in the message: what one variable can tell is checked here, what several must agree on
-in `skincare.events.checks` and `payments.checks`.
+in `skincare.events.checks`.
 """
 
 import os
@@ -12,6 +12,7 @@ from pathlib import Path
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from payments.providers import choosable
 from skincare.sqs.policy import SQSPolicy
 from skincare.telemetry.logs import configure_logging
 from skincare.telemetry.redaction import keep_secret
@@ -103,17 +104,18 @@ if SQS_ENDPOINT_URL and IN_PRODUCTION and not SQS_ENDPOINT_URL.startswith("https
 
 PAYMENT_PROVIDERS = env.list(
     "PAYMENT_PROVIDERS",
-    default=["midtrans", "xendit"] if IN_PRODUCTION else ["midtrans", "xendit", "sandbox"],
+    default=choosable(in_production=IN_PRODUCTION),
 )
-unknown_providers = set(PAYMENT_PROVIDERS) - {"midtrans", "xendit", "sandbox"}
+unknown_providers = set(PAYMENT_PROVIDERS) - set(choosable(in_production=False))
 if unknown_providers:
     raise ImproperlyConfigured(
         f"PAYMENT_PROVIDERS names {', '.join(sorted(unknown_providers))}: "
-        "known are midtrans, xendit and sandbox."
+        f"known are {', '.join(choosable(in_production=IN_PRODUCTION))}."
     )
-if IN_PRODUCTION and "sandbox" in PAYMENT_PROVIDERS:
+for local_only in set(PAYMENT_PROVIDERS) - set(choosable(in_production=IN_PRODUCTION)):
     raise ImproperlyConfigured(
-        "PAYMENT_PROVIDERS enables sandbox in production, where anyone could pay so. Remove it."
+        f"PAYMENT_PROVIDERS enables {local_only} in production, where anyone could pay so. "
+        "Remove it."
     )
 
 
@@ -121,10 +123,11 @@ def provider_secret(provider: str, name: str, *, development: str) -> str:
     """Return the secret that proves a webhook is the provider's; empty only where it is disabled.
 
     With an empty secret anybody could forge a payment, so in production an enabled provider without
-    one stops the process.
+    one stops the process. A disabled one keeps its secret where that is set: the orders that were
+    made with it may still be paid.
     """
     if provider not in PAYMENT_PROVIDERS:
-        return ""
+        return env.str(name, default="").strip()
     return required(name, development=development)
 
 
@@ -134,6 +137,10 @@ MIDTRANS_SERVER_KEY = provider_secret(
 XENDIT_CALLBACK_TOKEN = provider_secret(
     "xendit", "XENDIT_CALLBACK_TOKEN", development="xendit-development-token"
 )
+
+# The secrets before these, which stay valid while both are in use.
+MIDTRANS_SERVER_KEY_PREVIOUS = env.str("MIDTRANS_SERVER_KEY_PREVIOUS", default="").strip()
+XENDIT_CALLBACK_TOKEN_PREVIOUS = env.str("XENDIT_CALLBACK_TOKEN_PREVIOUS", default="").strip()
 
 SENTRY_DSN = env.str("SENTRY_DSN", default="")
 
@@ -288,6 +295,8 @@ keep_secret(  # from all lines and reports
         SECRET_KEY,
         MIDTRANS_SERVER_KEY,
         XENDIT_CALLBACK_TOKEN,
+        MIDTRANS_SERVER_KEY_PREVIOUS,
+        XENDIT_CALLBACK_TOKEN_PREVIOUS,
         str(DATABASES["default"].get("PASSWORD", "")),
         str(vars().get("EMAIL_HOST_PASSWORD", "")),
     ]

@@ -1,6 +1,6 @@
 """What this app refuses, one class for each thing. `orders.exceptions` has what orders refuse."""
 
-from skincare.events.handlers import TerminalError
+from skincare.events.exceptions import TerminalError
 
 
 class InvalidSignature(Exception):

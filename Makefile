@@ -29,7 +29,7 @@ run: setup ## Start the whole shop and keep it up until Ctrl-C
 test: setup ## Run the unit, integration and acceptance tests (ARGS="-k webhook" picks some)
 	$(BIN)/pytest --numprocesses=2 --dist=loadfile $(ARGS)
 
-slow: setup ## Run the tests that `make test` leaves out because they take long
+slow: setup .venv/gateway-clients/.ready ## Run the tests that `make test` leaves out because they take long
 	$(BIN)/pytest --numprocesses=2 --dist=loadfile -m slow $(ARGS)
 
 browser: setup ## Use the operator's pages in a real Chromium (Debian: chromium, chromium-driver)

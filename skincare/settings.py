@@ -1,8 +1,8 @@
 """All settings of the API and the worker: environment variables, the numbers, then Django.
 
 Every environment variable is documented in `.env.example`. A wrong value stops the process at boot
-with the fix in the message: what one variable can tell is checked here, what several must agree on
-in `skincare.events.checks`.
+with the fix in the message: what one variable can tell is checked here, the numbers below and what
+several must agree on in the apps' checks.
 """
 
 import os
@@ -12,15 +12,16 @@ from pathlib import Path
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from payments.providers import choosable
+from skincare import connections
+from skincare.environment import Environment, check_hosts, check_region, check_secret
 from skincare.sqs.policy import SQSPolicy
 from skincare.telemetry.logs import configure_logging
 from skincare.telemetry.redaction import keep_secret
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-env = environ.Env()
-if env_file := env.str("ENV_FILE", default=""):
+env = Environment(os.environ, empty_is_unset=True)
+if env_file := env.text("ENV_FILE"):
     if not Path(env_file).is_file():
         raise ImproperlyConfigured(
             f"ENV_FILE is {env_file!r}, which is not there: correct it, or remove it."
@@ -33,20 +34,20 @@ elif "ENV_FILE" not in os.environ:
 
 # Production unless something says otherwise: a forgotten variable must not weaken a server. A local
 # SQS server says so.
-SQS_ENDPOINT_URL = env.str("SQS_ENDPOINT_URL", default="") or None
-APP_ENV = env.str("APP_ENV", default="") or ("development" if SQS_ENDPOINT_URL else "production")
-if APP_ENV not in ("development", "test", "production"):
-    raise ImproperlyConfigured(
-        f"APP_ENV is {APP_ENV!r}: set it to development, test or production."
-    )
+SQS_ENDPOINT_URL = env.text("SQS_ENDPOINT_URL") or None
+APP_ENV = env.choice(
+    "APP_ENV",
+    ("development", "test", "production"),
+    default="development" if SQS_ENDPOINT_URL else "production",
+)
 IN_PRODUCTION = APP_ENV == "production"
-if not IN_PRODUCTION:  # empty means not set, as the lines of a copied .env.example are
-    env.ENVIRON = {name: value for name, value in os.environ.items() if value.strip()}
-RELEASE = env.str("RELEASE", default="development")
-LOG_LEVEL = env.str("LOG_LEVEL", default="INFO").upper()
+# Elsewhere empty means not set, as the lines of a copied .env.example are.
+env = Environment(os.environ, empty_is_unset=not IN_PRODUCTION)
+RELEASE = env.text("RELEASE", default="development")
+LOG_LEVEL = env.text("LOG_LEVEL", default="INFO").upper()
 if LOG_LEVEL not in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"):
     raise ImproperlyConfigured(
-        f"LOG_LEVEL is {LOG_LEVEL!r}: set it to DEBUG, INFO, WARNING, ERROR or CRITICAL."
+        f"LOG_LEVEL is {LOG_LEVEL[:40]!r}: set it to DEBUG, INFO, WARNING, ERROR or CRITICAL."
     )
 LOGGING_CONFIG = None  # Django's own; ours comes first, to tell what is wrong with the rest
 configure_logging(
@@ -56,66 +57,78 @@ configure_logging(
 
 def required(name: str, *, development: str) -> str:
     """Return a variable that production must set itself; elsewhere `development` stands in."""
-    value = env.str(name, default="" if IN_PRODUCTION else development).strip()
-    if not value:
-        raise ImproperlyConfigured(f"{name} is empty: set it (see .env.example).")
-    return value
+    return env.required(name, default="" if IN_PRODUCTION else development)
 
 
 SECRET_KEY = required("SECRET_KEY", development="only-for-development-" + "0" * 40)
-if IN_PRODUCTION and len(SECRET_KEY) < 50:
+if IN_PRODUCTION and (len(SECRET_KEY) < 50 or len(set(SECRET_KEY)) < 5):
     raise ImproperlyConfigured(
         "SECRET_KEY is shorter than 50 characters: make one with "
         "`python -c 'import secrets; print(secrets.token_urlsafe(50))'`."
+        if len(SECRET_KEY) < 50
+        else "SECRET_KEY has fewer than 5 different characters: make one with "
+        "`python -c 'import secrets; print(secrets.token_urlsafe(50))'`."
     )
-DEBUG = env.bool("DEBUG", default=APP_ENV == "development")
+DEBUG = env.flag("DEBUG", default=APP_ENV == "development")
 if DEBUG and IN_PRODUCTION:
     raise ImproperlyConfigured("DEBUG is on in production: remove DEBUG from the environment.")
-ALLOWED_HOSTS = env.list(
+ALLOWED_HOSTS = env.words(
     "ALLOWED_HOSTS", default=[] if IN_PRODUCTION else ["127.0.0.1", "localhost"]
 )
 if IN_PRODUCTION and not ALLOWED_HOSTS:
     raise ImproperlyConfigured(
         "ALLOWED_HOSTS is empty: list the API's host names, comma-separated."
     )
+if IN_PRODUCTION:
+    check_hosts("ALLOWED_HOSTS", ALLOWED_HOSTS)
 
+# DATABASE_URL, or DATABASE_HOST, _PORT, _USER, _PASSWORD and _NAME.
 DATABASES = {
-    "default": env.db_url_config(
-        required("DATABASE_URL", development="postgresql://skincare@127.0.0.1:5432/skincare")
+    "default": connections.database(
+        env,
+        default_url="" if IN_PRODUCTION else "postgresql://skincare@127.0.0.1:5432/skincare",
+        ca_bundle=BASE_DIR / "docker" / "rds-ca-bundle.pem",
+        in_production=IN_PRODUCTION,
     )
 }
-if DATABASES["default"]["ENGINE"] != "django.db.backends.postgresql":
-    raise ImproperlyConfigured(
-        "DATABASE_URL is not a PostgreSQL URL: the claim, the outbox and the search need it. "
-        "Use postgresql://user:password@host:5432/name."
-    )
 DATABASES["default"].update(CONN_MAX_AGE=300, CONN_HEALTH_CHECKS=True)
-DATABASES["default"].setdefault("OPTIONS", {})["connect_timeout"] = 5  # seconds
 
 AWS_REGION = required("AWS_REGION", development="ap-southeast-3")
-ORDER_EVENTS_QUEUE_URL = required(
-    "ORDER_EVENTS_QUEUE_URL",
-    development="http://127.0.0.1:4566/000000000000/skincare-order-events",
-)
+check_region("AWS_REGION", AWS_REGION)
+if SQS_ENDPOINT_URL:
+    connections.check_endpoint_url("SQS_ENDPOINT_URL", SQS_ENDPOINT_URL)
 if SQS_ENDPOINT_URL and IN_PRODUCTION and not SQS_ENDPOINT_URL.startswith("https://"):
     raise ImproperlyConfigured(
         "SQS_ENDPOINT_URL is plain http in production: remove it (it is only for local servers)."
     )
-
-PAYMENT_PROVIDERS = env.list(
-    "PAYMENT_PROVIDERS",
-    default=choosable(in_production=IN_PRODUCTION),
+ORDER_EVENTS_QUEUE_URL = required(
+    "ORDER_EVENTS_QUEUE_URL",
+    development="http://127.0.0.1:4566/000000000000/skincare-order-events",
 )
-unknown_providers = set(PAYMENT_PROVIDERS) - set(choosable(in_production=False))
+connections.check_queue_url(
+    "ORDER_EVENTS_QUEUE_URL",
+    ORDER_EVENTS_QUEUE_URL,
+    region=AWS_REGION,
+    at_aws=IN_PRODUCTION and SQS_ENDPOINT_URL is None,
+)
+
+PAYMENT_PROVIDERS = env.words(
+    "PAYMENT_PROVIDERS",
+    default=["midtrans", "xendit"] if IN_PRODUCTION else ["midtrans", "xendit", "sandbox"],
+)
+if not PAYMENT_PROVIDERS:
+    raise ImproperlyConfigured(
+        "PAYMENT_PROVIDERS is empty, so nobody could pay: name midtrans, xendit or both."
+    )
+unknown_providers = set(PAYMENT_PROVIDERS) - {"midtrans", "xendit", "sandbox"}
 if unknown_providers:
     raise ImproperlyConfigured(
-        f"PAYMENT_PROVIDERS names {', '.join(sorted(unknown_providers))}: "
-        f"known are {', '.join(choosable(in_production=IN_PRODUCTION))}."
+        f"PAYMENT_PROVIDERS names {', '.join(sorted(unknown_providers))[:80]}: "
+        "known are midtrans, xendit and sandbox."
     )
-for local_only in set(PAYMENT_PROVIDERS) - set(choosable(in_production=IN_PRODUCTION)):
+if IN_PRODUCTION and "sandbox" in PAYMENT_PROVIDERS:
     raise ImproperlyConfigured(
-        f"PAYMENT_PROVIDERS enables {local_only} in production, where anyone could pay so. "
-        "Remove it."
+        "PAYMENT_PROVIDERS enables sandbox in production, where anyone could pay so. Remove it."
     )
 
 
@@ -123,12 +136,14 @@ def provider_secret(provider: str, name: str, *, development: str) -> str:
     """Return the secret that proves a webhook is the provider's; empty only where it is disabled.
 
     With an empty secret anybody could forge a payment, so in production an enabled provider without
-    one stops the process. A disabled one keeps its secret where that is set: the orders that were
-    made with it may still be paid.
+    one, or with one that can be guessed, stops the process.
     """
     if provider not in PAYMENT_PROVIDERS:
-        return env.str(name, default="").strip()
-    return required(name, development=development)
+        return ""
+    secret = required(name, development=development)
+    if IN_PRODUCTION:
+        check_secret(name, secret)
+    return secret
 
 
 MIDTRANS_SERVER_KEY = provider_secret(
@@ -138,20 +153,23 @@ XENDIT_CALLBACK_TOKEN = provider_secret(
     "xendit", "XENDIT_CALLBACK_TOKEN", development="xendit-development-token"
 )
 
-# The secrets before these, which stay valid while both are in use.
-MIDTRANS_SERVER_KEY_PREVIOUS = env.str("MIDTRANS_SERVER_KEY_PREVIOUS", default="").strip()
-XENDIT_CALLBACK_TOKEN_PREVIOUS = env.str("XENDIT_CALLBACK_TOKEN_PREVIOUS", default="").strip()
+SENTRY_DSN = env.text("SENTRY_DSN")
+if SENTRY_DSN:
+    connections.check_sentry_dsn("SENTRY_DSN", SENTRY_DSN)
 
-SENTRY_DSN = env.str("SENTRY_DSN", default="")
-
-vars().update(env.email_url_config(required("EMAIL_URL", development="consolemail://")))
-if EMAIL_FILE_PATH := vars().get("EMAIL_FILE_PATH", ""):
-    # django-environ drops the first slash of filemail:///path, as of a database's name.
-    EMAIL_FILE_PATH = f"/{EMAIL_FILE_PATH.lstrip('/')}"
+# EMAIL_URL, or EMAIL_HOST, _PORT, _USER, _PASSWORD and _SECURITY.
+vars().update(
+    connections.email(
+        env,
+        default_url="" if IN_PRODUCTION else "consolemail://",
+        in_production=IN_PRODUCTION,
+    )
+)
 EMAIL_TIMEOUT = 10  # seconds; three tries stay far below the soft time limit
-DEFAULT_FROM_EMAIL = env.str(
+DEFAULT_FROM_EMAIL = env.text(
     "DEFAULT_FROM_EMAIL", default="Toko Skincare <pesanan@skincare.example>"
 )
+connections.check_sender("DEFAULT_FROM_EMAIL", DEFAULT_FROM_EMAIL)
 
 # -- The numbers: each has its one home here; queues and templates are tested against them ---------
 
@@ -164,14 +182,19 @@ SQS_POLICY = SQSPolicy(
     max_receive_count=5,
     backoff=(10, 30, 60, 120),
     backoff_jitter=0.2,
-    concurrency=env.int("WORKER_CONCURRENCY", default=5),
+    concurrency=env.number("WORKER_CONCURRENCY", default=5, least=1, most=64),
     connect_timeout=2,
     read_timeout=5,
     attempts=2,
-    health_file=env.str(
+    health_file=env.required(
         "SQS_HEALTH_FILE", default=f"{tempfile.gettempdir()}/skincare-worker-health.json"
     ),
 )
+if not Path(SQS_POLICY.health_file).is_absolute():
+    raise ImproperlyConfigured(
+        "SQS_HEALTH_FILE is not a whole path: the check that reads it may run in another folder. "
+        "Start it with a /."
+    )
 CLAIM_LEASE_SECONDS = 100
 # A transaction that waits longer than its claim lasts belongs to a process that died or hangs: its
 # locks must not keep the worker out that takes the event over.
@@ -295,8 +318,6 @@ keep_secret(  # from all lines and reports
         SECRET_KEY,
         MIDTRANS_SERVER_KEY,
         XENDIT_CALLBACK_TOKEN,
-        MIDTRANS_SERVER_KEY_PREVIOUS,
-        XENDIT_CALLBACK_TOKEN_PREVIOUS,
         str(DATABASES["default"].get("PASSWORD", "")),
         str(vars().get("EMAIL_HOST_PASSWORD", "")),
     ]

@@ -12,6 +12,7 @@ from django.core.checks import ERROR, run_checks
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from skincare.connections import is_local
 from skincare.events.dead_letters import open_queue, sqs_client
 from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable
 from skincare.sqs.queues import queue_problems
@@ -34,19 +35,26 @@ _ON_DLQ: Final[dict[Role, tuple[Action, ...]]] = {
 _DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException", "InvalidClientTokenId"})
 
 
+_TLS_FIX: Final = "Remove sslmode from DATABASE_URL: it is verify-full then, in production."
+
+
 @dataclass(frozen=True)
 class Finding:
-    """One check: `problem` is empty where it is well, else it says what is wrong and the fix."""
+    """One check: `problem` is empty where it is well, else it says what is wrong and the fix.
+
+    `note` says what was found where it is well.
+    """
 
     name: str
     problem: str = ""
+    note: str = ""
 
     @property
     def is_ok(self) -> bool:
         return not self.problem
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.problem or 'OK'}"
+        return f"{self.name}: {self.problem or ', '.join(filter(None, ('OK', self.note)))}"
 
 
 def preflight(role: Role) -> Iterator[Finding]:
@@ -80,9 +88,27 @@ def _database() -> Iterator[Finding]:
         )
         return
     yield Finding("database")
+    if not is_local(connection.settings_dict["HOST"]):
+        yield _database_tls()
     names = ", ".join(f"{migration.app_label} {migration.name}" for migration, _ in missing)
     fix = f"not applied: {names}. Run manage.py migrate."
     yield Finding("migrations", fix if missing else "")
+
+
+def _database_tls() -> Finding:
+    """Say what this very connection negotiated, not what the settings ask for."""
+    name, host = "database TLS", connection.settings_dict["HOST"]
+    is_checked = connection.settings_dict["OPTIONS"].get("sslmode") == "verify-full"
+    if not connection.connection.pgconn.ssl_in_use:
+        return Finding(name, f"none: passwords and orders go to {host} in the clear. {_TLS_FIX}")
+    if not is_checked:
+        return Finding(name, f"encrypted, but the certificate of {host} is unchecked. {_TLS_FIX}")
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+        is_tls, version, cipher = cursor.fetchone() or (False, None, None)
+    # A pooler ends our connection and has one of its own to the server.
+    seen = f"{version} {cipher}" if is_tls else "PostgreSQL itself sees none, behind a pooler"
+    return Finding(name, note=f"the certificate is {host}'s; {seen}")
 
 
 def _queue(role: Role) -> Iterator[Finding]:

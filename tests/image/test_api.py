@@ -129,8 +129,8 @@ def test_in_production_it_serves_the_collected_static_files(
             "SECRET_KEY": uuid4().hex * 2,
             "SQS_ENDPOINT_URL": "",
             "ORDER_EVENTS_QUEUE_URL": "https://sqs.ap-southeast-3.amazonaws.com/000000000000/shop",
-            "MIDTRANS_SERVER_KEY": "server-key",
-            "XENDIT_CALLBACK_TOKEN": "callback-token",
+            "MIDTRANS_SERVER_KEY": "Mid-server-0123456789abcdef",
+            "XENDIT_CALLBACK_TOKEN": "callback-0123456789abcdef",
             "EMAIL_URL": "smtp+tls://user:secret@127.0.0.1:1",
         }
     )

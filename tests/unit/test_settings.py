@@ -10,16 +10,19 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from skincare import connections
+
 ROOT = Path(__file__).resolve().parents[2]
+QUEUE_URL = "https://sqs.ap-southeast-3.amazonaws.com/000000000000/skincare-order-events"
 PRODUCTION = {
     "APP_ENV": "production",
     "SECRET_KEY": "k" * 60 + "0123456789",
     "ALLOWED_HOSTS": "shop.example",
     "DATABASE_URL": "postgresql://skincare:secret@db.example:5432/skincare",
     "AWS_REGION": "ap-southeast-3",
-    "ORDER_EVENTS_QUEUE_URL": "https://sqs.example/000000000000/skincare-order-events",
-    "MIDTRANS_SERVER_KEY": "Mid-server-key",
-    "XENDIT_CALLBACK_TOKEN": "xendit-token",
+    "ORDER_EVENTS_QUEUE_URL": QUEUE_URL,
+    "MIDTRANS_SERVER_KEY": "Mid-server-0123456789abcdef",
+    "XENDIT_CALLBACK_TOKEN": "xendit-0123456789abcdef",
     "EMAIL_URL": "smtp+tls://user:password@smtp.example:587",
 }
 
@@ -43,6 +46,91 @@ PRODUCTION = {
         ({"PAYMENT_PROVIDERS": "midtrans,paypal"}, "PAYMENT_PROVIDERS names paypal: known are"),
         ({"PAYMENT_PROVIDERS": "sandbox"}, "PAYMENT_PROVIDERS enables sandbox in production"),
         ({"EMAIL_URL": ""}, "EMAIL_URL is empty: set it"),
+        ({"SECRET_KEY": "ab" * 30}, "SECRET_KEY has fewer than 5 different characters"),
+        ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS: entry 1 is not a host name"),
+        ({"ALLOWED_HOSTS": "shop.example, .com"}, "ALLOWED_HOSTS: entry 2 is not a host name"),
+        ({"ALLOWED_HOSTS": "https://shop.example"}, "ALLOWED_HOSTS: entry 1 is not a host name"),
+        ({"ALLOWED_HOSTS": "shop.example:443"}, "ALLOWED_HOSTS: entry 1 is not a host name"),
+        ({"DATABASE_URL": "hello"}, "DATABASE_URL is not a URL that can be read: percent-encode"),
+        ({"DATABASE_URL": "postgresql://u:p@db.example"}, "DATABASE_URL names no database"),
+        (
+            {"DATABASE_URL": "postgresql://db.example/shop"},
+            "DATABASE_URL or DATABASE_USER names no",
+        ),
+        ({"DATABASE_URL": "postgresql://u:p@db.example/shop?ssl=1"}, "DATABASE_URL has an option"),
+        (
+            {"DATABASE_URL": "postgresql://u:p@db.example/shop?sslmode=loose"},
+            "DATABASE_URL sets an sslmode that does not check whose certificate it is",
+        ),
+        *(
+            (
+                {"DATABASE_URL": f"postgresql://u:p@db.example/shop?sslmode={mode}"},
+                "DATABASE_URL sets an sslmode that does not check whose certificate it is",
+            )
+            for mode in ("disable", "allow", "prefer", "require", "verify-ca")
+        ),
+        ({"DATABASE_CA_BUNDLE": "/nowhere.pem"}, "DATABASE_CA_BUNDLE is not a file"),
+        ({"DATABASE_HOST": "db.example"}, "DATABASE_URL and DATABASE_HOST are both set"),
+        (
+            {"DATABASE_URL": "", "DATABASE_HOST": "postgresql://db.example"},
+            "DATABASE_HOST is not a host name",
+        ),
+        (
+            {"DATABASE_URL": "", "DATABASE_HOST": "db.example", "DATABASE_PORT": "x"},
+            "DATABASE_PORT is not a whole number from 1 to 65535",
+        ),
+        ({"AWS_REGION": "jakarta"}, "AWS_REGION is not the name of an AWS region"),
+        ({"ORDER_EVENTS_QUEUE_URL": "skincare"}, "ORDER_EVENTS_QUEUE_URL is not a URL"),
+        ({"ORDER_EVENTS_QUEUE_URL": f"{QUEUE_URL}.fifo"}, "ORDER_EVENTS_QUEUE_URL is a FIFO queue"),
+        (
+            {"ORDER_EVENTS_QUEUE_URL": QUEUE_URL.replace("https", "http")},
+            "ORDER_EVENTS_QUEUE_URL is not the URL of a queue at AWS",
+        ),
+        (
+            {"ORDER_EVENTS_QUEUE_URL": QUEUE_URL.replace("amazonaws.com", "example")},
+            "ORDER_EVENTS_QUEUE_URL is not the URL of a queue at AWS",
+        ),
+        (
+            {"ORDER_EVENTS_QUEUE_URL": QUEUE_URL.replace("southeast-3", "southeast-1")},
+            "ORDER_EVENTS_QUEUE_URL is in another region than AWS_REGION",
+        ),
+        ({"SQS_ENDPOINT_URL": "local"}, "SQS_ENDPOINT_URL is not a URL that can be read"),
+        ({"MIDTRANS_SERVER_KEY": "k"}, "MIDTRANS_SERVER_KEY is shorter than 16 characters"),
+        ({"XENDIT_CALLBACK_TOKEN": "k" * 15}, "XENDIT_CALLBACK_TOKEN is shorter than 16"),
+        ({"PAYMENT_PROVIDERS": ""}, "PAYMENT_PROVIDERS is empty, so nobody could pay"),
+        ({"PAYMENT_PROVIDERS": " , "}, "PAYMENT_PROVIDERS is empty, so nobody could pay"),
+        *(
+            ({"EMAIL_URL": url}, "EMAIL_URL sends no emails, or sends them unencrypted")
+            for url in (
+                *("consolemail://", "filemail:///tmp/it", "memorymail://", "dummymail://"),
+                *("smtp://user:password@smtp.example:587", "https://smtp.example"),
+            )
+        ),
+        ({"EMAIL_URL": "smtp+tls://user@smtp.example"}, "EMAIL_URL has no host, or only one of"),
+        ({"EMAIL_URL": "smtp+tls://"}, "EMAIL_URL has no host, or only one of"),
+        ({"EMAIL_URL": "smtp+tls://u:p@mail.example/x"}, "EMAIL_URL has a path"),
+        (
+            {"EMAIL_URL": "", "EMAIL_HOST": "mail.example", "EMAIL_SECURITY": "none"},
+            "EMAIL_URL sends no emails, or sends them unencrypted",
+        ),
+        (
+            {"EMAIL_URL": "", "EMAIL_HOST": "mail.example", "EMAIL_SECURITY": "yes"},
+            "EMAIL_SECURITY is 'yes': set it to starttls, tls or none",
+        ),
+        ({"DEFAULT_FROM_EMAIL": "Toko, Skincare <a@b.example>"}, "DEFAULT_FROM_EMAIL is not one"),
+        ({"DEFAULT_FROM_EMAIL": "a@b.example, c@d.example"}, "DEFAULT_FROM_EMAIL is not one"),
+        ({"DEFAULT_FROM_EMAIL": "Toko Skincare"}, "DEFAULT_FROM_EMAIL is not one address"),
+        ({"DEFAULT_FROM_EMAIL": "Toko <a@localhost>"}, "DEFAULT_FROM_EMAIL is not one address"),
+        ({"DEFAULT_FROM_EMAIL": "Toko <a@[127.0.0.1]>"}, "DEFAULT_FROM_EMAIL is not one address"),
+        ({"DEFAULT_FROM_EMAIL": ""}, "DEFAULT_FROM_EMAIL is not one address"),
+        ({"DEFAULT_FROM_EMAIL": "Toko\r\nBcc: x <a@b.example>"}, "DEFAULT_FROM_EMAIL holds a line"),
+        ({"WORKER_CONCURRENCY": "five"}, "WORKER_CONCURRENCY is not a whole number from 1 to 64"),
+        ({"WORKER_CONCURRENCY": "0"}, "WORKER_CONCURRENCY is not a whole number from 1 to 64"),
+        ({"WORKER_CONCURRENCY": "\u0665"}, "WORKER_CONCURRENCY is not a whole number from 1 to 64"),
+        ({"SENTRY_DSN": "abc"}, "SENTRY_DSN is not a DSN: copy it"),
+        ({"SENTRY_DSN": "https://sentry.example/1"}, "SENTRY_DSN is not a DSN: copy it"),
+        ({"DEBUG": "maybe"}, "DEBUG is neither true nor false"),
+        ({"SQS_HEALTH_FILE": "health.json"}, "SQS_HEALTH_FILE is not a whole path"),
         ({"ENV_FILE": "/no/such/file"}, "ENV_FILE is '/no/such/file', which is not there"),
     ],
 )
@@ -153,6 +241,10 @@ def variables_read(source: str) -> set[str]:
         texts = [a.value for a in node.args if isinstance(a, ast.Constant)]
         if function.startswith("env.") or function == "required":
             names.update(texts[:1])
+        elif function == "connections.database":
+            names.update(["DATABASE_URL", *connections.DATABASE_PARTS])
+        elif function == "connections.email":
+            names.update(["EMAIL_URL", *connections.EMAIL_PARTS])
         elif function == "provider_secret":
             names.update(texts[1:2])
     return names

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.urls import resolve
 
 from ecs.template import deployed, load
+from skincare.connections import DATABASE_PARTS, EMAIL_PARTS
 from skincare.sqs import health
 from skincare.sqs.heartbeat import INTERVAL
 from tests.unit.ecs.account import LOAD_BALANCER
@@ -16,9 +17,11 @@ from tests.unit.test_settings import PRODUCTION, variables_read
 
 SETTINGS = (Path(settings.BASE_DIR) / "skincare" / "settings.py").read_text()
 #: Read by the settings, and in production better left out.
-DEVELOPMENT_ONLY = {"DEBUG", "SQS_ENDPOINT_URL"}
+DEVELOPMENT_ONLY = {"DEBUG", "ENV_FILE", "SQS_ENDPOINT_URL"}
 #: Read by the settings, of use to the worker alone.
 WORKER_ONLY = {"WORKER_CONCURRENCY", "SQS_HEALTH_FILE"}
+#: In the place of a URL, for those who have its parts; and another database's certificates.
+INSTEAD_OF_URLS = {*DATABASE_PARTS, *EMAIL_PARTS}
 SECRETS = {
     "SECRET_KEY",
     "DATABASE_URL",
@@ -44,7 +47,7 @@ def names(pairs: list[dict[str, Any]]) -> set[str]:
 def test_each_task_gets_every_variable_that_the_settings_read_and_none_that_nobody_reads(
     task: str,
 ) -> None:
-    wanted = variables_read(SETTINGS) - DEVELOPMENT_ONLY - SECRETS
+    wanted = variables_read(SETTINGS) - DEVELOPMENT_ONLY - SECRETS - INSTEAD_OF_URLS
     if task != "worker":
         wanted -= WORKER_ONLY
 

@@ -28,7 +28,12 @@ class Command(OperatorCommand):
             wrong += not finding.is_ok
             if options["json"]:
                 self.write_json(
-                    {"check": finding.name, "ok": finding.is_ok, "problem": finding.problem}
+                    {
+                        "check": finding.name,
+                        "ok": finding.is_ok,
+                        "problem": finding.problem,
+                        "note": finding.note,
+                    }
                 )
             else:
                 self.write(str(finding))

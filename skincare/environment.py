@@ -1,0 +1,119 @@
+"""Reading environment variables: typed, checked, and never repeated in a message.
+
+A wrong value stops the process with the variable's name and the fix. The value itself is not told:
+what lands in the wrong variable is often a password.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from django.core.exceptions import ImproperlyConfigured
+
+_TRUE: Final = frozenset({"true", "1", "yes", "on"})
+_FALSE: Final = frozenset({"false", "0", "no", "off"})
+#: A host name (RFC 1123) or an IPv4 address, without a port.
+HOST_NAME: Final = re.compile(
+    r"(?=.{1,253}\Z)[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+    r"(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*"
+)
+#: Characters. A shorter secret of a gateway could be guessed, and then any payment be forged.
+SHORTEST_SECRET: Final = 16
+
+
+class Environment:
+    """The environment's variables. `empty_is_unset`: an empty value is as none at all."""
+
+    def __init__(self, values: Mapping[str, str], *, empty_is_unset: bool = False) -> None:
+        self._values = values
+        self.empty_is_unset = empty_is_unset
+
+    def is_set(self, name: str) -> bool:
+        """Whether the variable has a value that is not empty."""
+        return bool(self._values.get(name, "").strip())
+
+    def raw(self, name: str) -> str:
+        """Return the value as it is, blanks and all: a generated password may end in one."""
+        return self._values.get(name, "")
+
+    def text(self, name: str, *, default: str = "") -> str:
+        """Return the value without blanks around it. Raises ImproperlyConfigured for controls."""
+        value = self._values.get(name)
+        if value is None or (self.empty_is_unset and not value.strip()):
+            return default
+        value = value.strip()
+        if not value.isprintable():
+            raise ImproperlyConfigured(
+                f"{name} holds a line break or another control character: remove it."
+            )
+        return value
+
+    def required(self, name: str, *, default: str = "") -> str:
+        """Return the value, or `default`. Raises ImproperlyConfigured where both are empty."""
+        value = self.text(name, default=default)
+        if not value:
+            raise ImproperlyConfigured(f"{name} is empty: set it (see .env.example).")
+        return value
+
+    def choice(self, name: str, choices: Sequence[str], *, default: str) -> str:
+        """Return one of `choices`. Raises ImproperlyConfigured for another value."""
+        value = self.text(name, default=default)
+        if value not in choices:
+            *others, last = choices
+            raise ImproperlyConfigured(
+                f"{name} is {value[:40]!r}: set it to {', '.join(others)} or {last}."
+            )
+        return value
+
+    def number(self, name: str, *, default: int, least: int, most: int) -> int:
+        """Return a whole number. Raises ImproperlyConfigured for another value."""
+        value = self.text(name, default=str(default))
+        if not re.fullmatch(r"[0-9]{1,9}", value) or not least <= int(value) <= most:
+            raise ImproperlyConfigured(
+                f"{name} is not a whole number from {least} to {most}: set it to one, or remove it "
+                f"(it is {default} then)."
+            )
+        return int(value)
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """Return true or false. Raises ImproperlyConfigured for another value."""
+        value = self.text(name, default=str(default)).lower()
+        if value not in _TRUE | _FALSE:
+            raise ImproperlyConfigured(f"{name} is neither true nor false: set it to one of them.")
+        return value in _TRUE
+
+    def words(self, name: str, *, default: Sequence[str]) -> list[str]:
+        """Return the comma-separated words."""
+        value = self.text(name, default=",".join(default))
+        return [word.strip() for word in value.split(",") if word.strip()]
+
+
+def check_secret(name: str, value: str) -> None:
+    """Raise ImproperlyConfigured for a gateway's secret that could be guessed."""
+    if len(value) < SHORTEST_SECRET or not value.isprintable() or " " in value:
+        raise ImproperlyConfigured(
+            f"{name} is shorter than {SHORTEST_SECRET} characters, or has a blank in it: copy the "
+            "whole value from the gateway's dashboard."
+        )
+
+
+def check_hosts(name: str, hosts: Sequence[str]) -> None:
+    """Raise ImproperlyConfigured for what is no host name of one's own.
+
+    A leading dot stands for all subdomains, as Django reads it.
+    """
+    for number, host in enumerate(hosts, start=1):
+        domain = host.removeprefix(".")
+        if not HOST_NAME.fullmatch(domain) or (host != domain and "." not in domain):
+            raise ImproperlyConfigured(
+                f"{name}: entry {number} is not a host name. List the API's own names, like "
+                "shop.example.com, comma-separated: no *, no scheme, no port."
+            )
+
+
+def check_region(name: str, region: str) -> None:
+    """Raise ImproperlyConfigured for what has not the form of an AWS region."""
+    if not re.fullmatch(r"[a-z]{2,3}(-[a-z]+)+-[0-9]{1,2}", region):
+        raise ImproperlyConfigured(
+            f"{name} is not the name of an AWS region: set it to one like ap-southeast-3."
+        )

@@ -9,7 +9,7 @@ class OrdersConfig(AppConfig):
     verbose_name = "Shop"
 
     def ready(self) -> None:
-        from orders import handlers, lifecycle
+        from orders import handlers, lifecycle, ranges  # noqa: F401  (ranges registers itself)
         from skincare.events import relay
         from skincare.events.handlers import register
         from skincare.events.schema import ORDER_CONFIRMED

@@ -3,14 +3,23 @@
 Errors of the provider are told by their code only: its own words can hold the buyer's address.
 """
 
+import random
 import smtplib
+import time
 from typing import NoReturn
 
-import stamina
 from django.conf import settings
 from django.core.mail import EmailMessage
 
-from orders.exceptions import EmailDelayed, EmailRefused
+from skincare.events.handlers import TerminalError
+
+
+class EmailDelayed(Exception):
+    """The provider cannot take the email now: worth another try."""
+
+
+class EmailRefused(TerminalError):
+    """The provider will never take this email: a person must look."""
 
 
 def deliver(email: EmailMessage) -> None:
@@ -19,18 +28,13 @@ def deliver(email: EmailMessage) -> None:
     Raises `EmailRefused` for a permanent refusal, `EmailDelayed` after the last try. Anything
     else, such as refused credentials, is raised as it is: the queue tries again later.
     """
-    first, second = settings.EMAIL_RETRY_WAIT_SECONDS
-    for attempt in stamina.retry_context(
-        on=EmailDelayed,
-        attempts=settings.EMAIL_TRIES,
-        timeout=None,
-        wait_initial=first,
-        wait_exp_base=second / first,
-        wait_jitter=first / 2,
-        wait_max=second + first / 2,
-    ):
-        with attempt:
-            _hand_over(email)
+    for wait in settings.EMAIL_RETRY_WAIT_SECONDS[: settings.EMAIL_TRIES - 1]:
+        try:
+            return _hand_over(email)
+        except EmailDelayed:
+            # Not all at once, where many failed together.
+            time.sleep(random.uniform(wait, 1.5 * wait))  # noqa: S311 no secret
+    return _hand_over(email)
 
 
 def _hand_over(email: EmailMessage) -> None:

@@ -6,7 +6,7 @@ class PaymentsConfig(AppConfig):
     verbose_name = "Payments"
 
     def ready(self) -> None:
-        from payments import handlers, methods
+        from payments import checks, handlers, methods, ranges  # noqa: F401  (register themselves)
 
         methods.register_enabled()
         handlers.register_handlers()

@@ -32,12 +32,12 @@ class Apply:
 
 
 @dataclass(frozen=True)
-class Duplicate:
+class Repeat:
     """The payment is in the notified state already."""
 
 
 @dataclass(frozen=True)
-class Stale:
+class Ignore:
     """The notified state is earlier than the payment's."""
 
     reason: str
@@ -50,7 +50,7 @@ class Hold:
     reason: str
 
 
-Decision = Apply | Duplicate | Stale | Hold
+Decision = Apply | Repeat | Ignore | Hold
 
 _S = PaymentStatus
 _COLUMNS: Final = (
@@ -98,8 +98,8 @@ def next_status(current: PaymentStatus, notified: PaymentStatus) -> Decision:
         case ">":
             return Apply(notified)
         case "=":
-            return Duplicate()
+            return Repeat()
         case ".":
-            return Stale(f"{notified} is earlier than {current}")
+            return Ignore(f"{notified} is earlier than {current}")
         case _:
             return Hold(f"{notified} was notified, but the payment is {current}")

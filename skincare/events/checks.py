@@ -1,7 +1,8 @@
 """System checks over the numbers that must agree; each says how to mend what is wrong."""
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
@@ -9,9 +10,79 @@ from django.core.checks import CheckMessage, Error, register
 from skincare.sqs.queues import DLQ_RETENTION, QUEUE_RETENTION
 
 
+class Range(NamedTuple):
+    """The values of a number with which everything works."""
+
+    least: float
+    most: float
+    why: str
+
+
+#: Days that any retention may last: a longer one is never, and no date.
+DAYS: Final = Range(1, 36_500, "it is a number of days")
+
+_RANGES: Final[Mapping[str, Range]] = {
+    "CLAIM_LEASE_SECONDS": Range(1, 43_200, "it is at most SQS's longest visibility timeout"),
+    "RELAY_SWEEP_SECONDS": Range(0.1, 300, "an event of a dead process waits for it"),
+    "RELAY_ROWS": Range(1, 1_000, "so many rows are locked while SQS is called"),
+    # A message may have 256 KiB; Celery's form of an event is base64 in base64.
+    "EVENT_MAX_BYTES": Range(1_024, 131_072, "its message must fit into SQS's 256 KiB"),
+    "PRUNE_OUTBOX_DAYS": DAYS,
+    "PRUNE_PROCESSED_EVENTS_DAYS": DAYS,
+}
+
+
+#: What `numbers_agree` compares with others.
+_COMPARED: Final = (
+    *("CLAIM_LEASE_SECONDS", "EMAIL_TRIES", "EMAIL_TIMEOUT"),
+    *("PRUNE_OUTBOX_DAYS", "PRUNE_PROCESSED_EVENTS_DAYS"),
+)
+
+
+def is_number(value: object) -> bool:
+    """Whether the value of a setting is a number; true and false are none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def out_of_range(ranges: Mapping[str, Range], *, id_prefix: str) -> list[CheckMessage]:
+    """Return an error for each setting of `ranges` that is not a number in its range."""
+    problems: list[CheckMessage] = []
+    for number, (name, allowed) in enumerate(ranges.items()):
+        value = getattr(settings, name)
+        if not is_number(value) or not allowed.least <= value <= allowed.most:
+            problems.append(
+                Error(
+                    f"{name} ({value!r}) is not a number from {allowed.least:g} to "
+                    f"{allowed.most:g}: {allowed.why}. Set it to one.",
+                    id=f"{id_prefix}.E{200 + number}",
+                )
+            )
+    return problems
+
+
+@register()
+def numbers_are_in_range(**_: Any) -> list[CheckMessage]:
+    """Check each number of this app on its own."""
+    problems = out_of_range(_RANGES, id_prefix="events")
+    match settings.RELAY_BACKOFF_SECONDS:
+        case (int() | float() as first, int() | float() as longest) if 0 < first <= longest <= 300:
+            pass
+        case other:
+            problems.append(
+                Error(
+                    f"RELAY_BACKOFF_SECONDS ({other!r}) is not a first and a longest wait, above 0 "
+                    "and at most 300 seconds.",
+                    id="events.E007",
+                )
+            )
+    return problems
+
+
 @register()
 def numbers_agree(**_: Any) -> list[CheckMessage]:
     """Check the transport's numbers, and those of the claim and the email against them."""
+    if not all(is_number(getattr(settings, name)) for name in _COMPARED):
+        return []  # their own range tells it
     policy = settings.SQS_POLICY
     problems: list[CheckMessage] = [
         Error(problem, id=f"events.E{100 + number}")

@@ -18,14 +18,15 @@ from django.conf import settings
 from django.db import transaction
 
 from skincare.events import audit
-from skincare.events.exceptions import (
+from skincare.events.claim import StillInProgress
+from skincare.events.interventions import (
     AlreadyFinished,
     AnotherEvent,
-    EventTooLarge,
-    StillInProgress,
+    ReasonMissing,
+    put_back_received,
 )
-from skincare.events.interventions import put_back_received
 from skincare.events.letters import DeadLetter, Filter, State, read_letters
+from skincare.events.outbox import EventTooLarge
 from skincare.sqs.client import make_client
 from skincare.sqs.dead_letters import DeadLetterQueue
 
@@ -151,7 +152,8 @@ def discard(
     Each has an audit entry with the `reason`, its event's document, or its body's SHA-256 where
     there is no event. Raises `ReasonMissing`, and as `peek` does.
     """
-    audit.check_reason(reason)
+    if not reason.strip():
+        raise ReasonMissing(ReasonMissing.__doc__)
 
     def drop(letter: DeadLetter) -> Outcome:
         if not dry_run:

@@ -7,11 +7,10 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
 
-from orders.exceptions import OrderNotFound
 from orders.models import Order
-from payments import exceptions, held, unmatched
+from payments import held, unmatched
 from payments.models import PaymentNotification
-from skincare.events.exceptions import ReasonMissing
+from skincare.events.interventions import ReasonMissing
 from tests.integration.payments.gateways import (
     an_order,
     consume_all,
@@ -83,15 +82,15 @@ def test_what_has_an_outcome_is_refused(notification: PaymentNotification, ayu: 
     unmatched.dismiss(notification_id=notification.pk, reason="another shop's", user=ayu)
     order = an_order()
 
-    with pytest.raises(exceptions.NotUnmatched):
+    with pytest.raises(unmatched.NotUnmatched):
         unmatched.dismiss(notification_id=notification.pk, reason="again", user=ayu)
-    with pytest.raises(exceptions.NotUnmatched):
+    with pytest.raises(unmatched.NotUnmatched):
         unmatched.match(notification_id=notification.pk, order=order.number, reason="x", user=ayu)
 
 
 def test_an_unknown_order_is_refused(notification: PaymentNotification, ayu: Any) -> None:
     for name in ("SK-0000-0000", str(uuid4())):
-        with pytest.raises(OrderNotFound):
+        with pytest.raises(unmatched.NoSuchOrder):
             unmatched.match(notification_id=notification.pk, order=name, reason="x", user=ayu)
 
 
@@ -112,5 +111,5 @@ def test_a_transaction_of_another_order_is_refused(ayu: Any) -> None:
         **{**values, "id": None, "identity": "x", "outcome": "unmatched", "payment_id": None}
     )
 
-    with pytest.raises(exceptions.AnotherOrder):
+    with pytest.raises(unmatched.AnotherOrder):
         unmatched.match(notification_id=lost.pk, order=mine.number, reason="x", user=ayu)

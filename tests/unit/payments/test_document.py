@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments.exceptions import Malformed
-from payments.providers.base import MAX_AMOUNT
+from payments.providers.base import MAX_AMOUNT, Malformed
 from payments.providers.document import amount_number, amount_text, kept_fields, load_object, moment
 
 

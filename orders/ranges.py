@@ -1,0 +1,40 @@
+"""System checks: with every number that they accept, checkout, emails and sweeps work."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+from orders.models import CheckoutRequest
+from skincare.events.checks import DAYS, Range, out_of_range
+
+_LONGEST_KEY: Final[int] = CheckoutRequest._meta.get_field("key").max_length or 0
+
+_RANGES: Final[Mapping[str, Range]] = {
+    "EMAIL_TRIES": Range(1, 10, "it counts the tries of one email in one task"),
+    "EMAIL_TIMEOUT": Range(1, 60, "a provider that hangs holds a worker's process so long"),
+    "UNPAID_ORDER_EXPIRES_HOURS": Range(1, 720, "an unpaid order keeps its stock so long"),
+    "UNPAID_ORDER_SWEEP_SECONDS": Range(1, 3_600, "expired orders keep their stock so long"),
+    "CHECKOUT_MAX_LINES": Range(1, 500, "checkout locks so many products"),
+    "CHECKOUT_MAX_QUANTITY": Range(1, 10_000, "it is the pieces of one product in one order"),
+    "IDEMPOTENCY_KEY_MAX_LENGTH": Range(16, _LONGEST_KEY, "its column holds no more"),
+    "PRUNE_CHECKOUT_REQUESTS_DAYS": DAYS,
+}
+
+
+@register()
+def numbers_are_in_range(**_: Any) -> list[CheckMessage]:
+    """Check each number of this app on its own, and the waits between an email's tries."""
+    problems = out_of_range(_RANGES, id_prefix="orders")
+    waits = settings.EMAIL_RETRY_WAIT_SECONDS
+    if not isinstance(waits, tuple | list) or not all(
+        isinstance(wait, int | float) and 0 <= wait <= 60 for wait in waits
+    ):
+        problems.append(
+            Error(
+                f"EMAIL_RETRY_WAIT_SECONDS ({waits!r}) is not a tuple of waits from 0 to 60 s.",
+                id="orders.E001",
+            )
+        )
+    return problems

@@ -1,0 +1,22 @@
+"""System checks: with every number that they accept, webhooks and the retention work."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.core.checks import CheckMessage, register
+
+from skincare.events.checks import Range, out_of_range
+
+_RANGES: Final[Mapping[str, Range]] = {
+    "WEBHOOK_LOCK_TIMEOUT_SECONDS": Range(0.1, 4, "Midtrans waits 5 seconds for an answer"),
+    "WEBHOOK_RETRY_AFTER_SECONDS": Range(1, 3_600, "a gateway is told to call again then"),
+    # The table's trigger (0004_retention) refuses to delete what is younger than 90 days, by the
+    # database's clock.
+    "PRUNE_NOTIFICATIONS_DAYS": Range(91, 36_500, "the database keeps them for 90 days"),
+}
+
+
+@register()
+def numbers_are_in_range(**_: Any) -> list[CheckMessage]:
+    """Check each number of this app on its own."""
+    return out_of_range(_RANGES, id_prefix="payments")

@@ -12,7 +12,7 @@ PYTHON_LOCALEMU ?= $(shell for python in python3.13 $(wildcard ~/.pyenv/versions
 	do $$python -c "" 2> /dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run test slow browser image lint lint-ecs lint-image format chaos bench native ecs scaling requirements clean
+.PHONY: help setup demo run stop-worker start-worker test slow browser image lint lint-ecs lint-image format chaos bench native ecs scaling requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,12 @@ demo: setup ## Start the whole shop, buy and pay in it as outsiders do, and show
 
 run: setup ## Start the whole shop and keep it up until Ctrl-C
 	@$(BIN)/python -m skincare.local.run
+
+stop-worker: setup ## Stop the worker of `make run` alone
+	@$(BIN)/python -m skincare.local.control stop worker
+
+start-worker: setup ## Start it again
+	@$(BIN)/python -m skincare.local.control start worker
 
 test: setup ## Run the unit, integration and acceptance tests (ARGS="-k webhook" picks some)
 	$(BIN)/pytest --numprocesses=2 --dist=loadfile $(ARGS)
@@ -83,7 +89,7 @@ requirements: setup ## Resolve requirements/*.in anew into the pinned *.txt (UPG
 		requirements/localemu.in -o requirements/localemu.txt
 
 clean: ## Remove all that the targets made
-	rm -rf .venv var staticfiles .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf "$$(readlink var/run/database)" .venv var staticfiles .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps say that an environment holds what its pinned file asks for.

@@ -15,12 +15,14 @@ from django.conf import settings
 from django.db import connections
 from environ import Env
 
+from skincare.local.loopback import go_past_proxies
 from skincare.local.postgres import database
 from skincare.local.sqs import CLIENT_ENVIRONMENT, sqs_endpoint
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
+go_past_proxies()
 if not os.environ.get("SQS_ENDPOINT_URL"):
     os.environ.pop("AWS_PROFILE", None)
     os.environ.update(CLIENT_ENVIRONMENT)

@@ -228,7 +228,7 @@ class Demonstration:
 def main() -> int:
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
-    print("Starting PostgreSQL, SQS, the API and a worker …", flush=True)
+    print("Starting PostgreSQL, SQS, a mail server, the API and a worker …", flush=True)
     started = time.monotonic()
     try:
         with Stack(FOLDER) as stack:

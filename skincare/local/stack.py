@@ -1,12 +1,10 @@
 """The whole shop on this machine: PostgreSQL, SQS, the API in gunicorn, one Celery worker."""
 
 import os
-import secrets
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,8 +14,11 @@ import psycopg
 import requests
 from django.conf import settings
 
+from skincare.local.kept import Kept
+from skincare.local.loopback import go_past_proxies, past_proxies
 from skincare.local.postgres import database
-from skincare.local.sqs import CLIENT_ENVIRONMENT, free_port, sqs_endpoint
+from skincare.local.servers import LocalServer, MailServer
+from skincare.local.sqs import CLIENT_ENVIRONMENT, sqs_endpoint
 from skincare.local.supervised import ProgramError, Supervised
 from skincare.sqs.client import make_client
 from skincare.sqs.policy import SQSPolicy
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 PROJECT = Path(__file__).parents[2]
+RUN_FOLDER = PROJECT / "var" / "run"
+MAIL_PAGE_PORT = 8025
 QUEUE = "skincare-order-events"
 WORKER_PROCESSES = 2
 WEB = (sys.executable, "-m", "gunicorn", "skincare.wsgi", "--workers=1", "--threads=8")
@@ -39,42 +42,73 @@ class Stack:
     """All its processes, against servers of the environment or of our own. A context manager.
 
     After the start: `web_url`, `database_url`, `queue_url`, `dlq_url`, `sqs` (a client), `emails`
-    (a folder), and the gateways' secrets, new for each run.
+    (a folder), `environment` (what the shop's processes get), and the gateways' secrets.
     """
 
-    def __init__(self, folder: Path, *, web_port: int | None = None) -> None:
-        """folder: takes logs and emails. web_port: default is one that is free."""
+    def __init__(self, folder: Path, *, web_port: int | None = None, keep: bool = False) -> None:
+        """folder: takes logs, emails and keys. web_port: default is one that is free.
+
+        keep: the database of our own stays there too, for the next start.
+        """
+        go_past_proxies()
+        folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.emails = folder / "emails"
-        self.web_url = f"http://127.0.0.1:{web_port or free_port()}"
+        self.kept = Kept(folder / "kept.json")
         self.has_own_database = not os.environ.get("DATABASE_URL")
-        self.midtrans_server_key = secrets.token_urlsafe(16)
-        self.xendit_callback_token = secrets.token_urlsafe(16)
+        self.web_url = f"http://127.0.0.1:{web_port or self.kept.port('web')}"
+        self.midtrans_server_key = self.kept.secret("Midtrans server key")
+        self.xendit_callback_token = self.kept.secret("Xendit callback token")
+        self.servers: list[LocalServer] = [
+            MailServer(
+                self.emails,
+                smtp_port=self.kept.port("SMTP"),
+                page_port=self.kept.port("mail page", preferred=MAIL_PAGE_PORT if keep else 0),
+            )
+        ]
+        self._keep = keep
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         """Start everything. Raises ProgramError with the end of the log of what does not start."""
         with ExitStack() as stack:
             self._health = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "health.json"
-            self.database_url = stack.enter_context(database())
-            endpoint = stack.enter_context(sqs_endpoint())
+            self.database_url = stack.enter_context(
+                database(kept=self.folder / "database" if self._keep else None)
+            )
+            endpoint = stack.enter_context(
+                sqs_endpoint(preferred_port=self.kept.port("SQS") if self._keep else 0)
+            )
             self.environment = self._environment(endpoint)
             self.sqs, self.queue_url, self.dlq_url = make_queues(endpoint, self.environment)
             self.environment["ORDER_EVENTS_QUEUE_URL"] = self.queue_url
+            for server in self.servers:
+                program = stack.enter_context(self._run(server.name, server.command()))
+                program.wait_ready(server.is_ready, seconds=START_SECONDS)
             self.manage("migrate", "--no-input")
             self.manage("seed_catalogue")
-            # Not SIGTERM: it waits for the long poll in flight, up to 15 s, for nothing here.
-            self.worker = self._start("worker", WORKER, stop_signal=signal.SIGQUIT)
-            stack.enter_context(self.worker)
-            address = self.web_url.removeprefix("http://")
-            self.web = stack.enter_context(self._start("web", [*WEB, f"--bind={address}"]))
-            self.web.wait_ready(self._web_answers, seconds=START_SECONDS)
-            self.worker.wait_ready(self._health.exists, seconds=START_SECONDS)
+            self.worker = self.start_worker()
+            stack.callback(lambda: self.worker.stop())
+            self.web = self.start_web()
+            stack.callback(lambda: self.web.stop())
+            self.web.wait_ready(self.web_answers, seconds=START_SECONDS)
+            self.worker.wait_ready(self.worker_polls, seconds=START_SECONDS)
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def start_worker(self) -> Supervised:
+        """Start a worker; `worker_polls` tells when it is ready."""
+        self._health.unlink(missing_ok=True)
+        # SIGTERM waits for the poll in flight, up to 15 s: right where somebody uses the shop on.
+        stop_signal = signal.SIGTERM if self._keep else signal.SIGQUIT
+        return self._start("worker", WORKER, stop_signal=stop_signal)
+
+    def start_web(self) -> Supervised:
+        """Start the API; `web_answers` tells when it is ready."""
+        return self._start("web", [*WEB, f"--bind={self.web_url.removeprefix('http://')}"])
 
     def manage(self, *arguments: str, **environment: str) -> None:
         """Run one of Django's commands. Raises ProgramError with its output when it fails."""
@@ -89,33 +123,34 @@ class Stack:
         if done.returncode:
             raise ProgramError(f"manage.py {arguments[0]} failed\n{done.stdout}")
 
-    def wait_for_an_end(self) -> Supervised:
-        """Block until the API or the worker ends by itself; returns which."""
-        while True:
-            for program in (self.web, self.worker):
-                if not program.running:
-                    return program
-            time.sleep(1)
-
     def connect(self) -> "psycopg.Connection[tuple[int]]":
         """A connection to the shop's database, for looking only."""
         return psycopg.connect(self.database_url, autocommit=True)
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What of `environment` is the shop's own, and not this process's."""
+        names = [*self._own_environment(""), *CLIENT_ENVIRONMENT, "ORDER_EVENTS_QUEUE_URL"]
+        return {name: self.environment[name] for name in names if name in self.environment}
 
     def _environment(self, endpoint: str) -> dict[str, str]:
         inherited = dict(os.environ)
         if not os.environ.get("SQS_ENDPOINT_URL"):
             inherited = {k: v for k, v in inherited.items() if not k.startswith("AWS_")}
             inherited |= CLIENT_ENVIRONMENT
-        return inherited | {
-            "DJANGO_SETTINGS_MODULE": "skincare.settings",
+        return inherited | self._own_environment(endpoint)
+
+    def _own_environment(self, endpoint: str) -> dict[str, str]:
+        own = {
+            **past_proxies(os.environ),
+            "DJANGO_SETTINGS_MODULE": f"skincare.{'local.' if self._keep else ''}settings",
             "ENV_FILE": "",
             "APP_ENV": "development",
             "DEBUG": "false",
-            "SECRET_KEY": secrets.token_urlsafe(50),
+            "SECRET_KEY": self.kept.secret("secret key", size=50),
             "ALLOWED_HOSTS": "127.0.0.1,localhost",
             "DATABASE_URL": self.database_url,
             "SQS_ENDPOINT_URL": endpoint,
-            "EMAIL_URL": f"filemail://{self.emails}",
             "PAYMENT_PROVIDERS": "midtrans,xendit,sandbox",
             "MIDTRANS_SERVER_KEY": self.midtrans_server_key,
             "XENDIT_CALLBACK_TOKEN": self.xendit_callback_token,
@@ -123,8 +158,20 @@ class Stack:
             "WORKER_CONCURRENCY": str(WORKER_PROCESSES),
             "SQS_HEALTH_FILE": str(self._health),
         }
+        for server in self.servers:
+            own |= server.environment()
+        return own
 
     def _start(
+        self,
+        name: str,
+        command: Sequence[str],
+        stop_signal: signal.Signals = signal.SIGTERM,
+    ) -> Supervised:
+        """Start the API or the worker."""
+        return self._run(name, command, stop_signal)
+
+    def _run(
         self,
         name: str,
         command: Sequence[str],
@@ -140,7 +187,11 @@ class Stack:
             grace=STOP_SECONDS,
         )
 
-    def _web_answers(self) -> bool:
+    def worker_polls(self) -> bool:
+        """Whether the worker has asked for messages."""
+        return self._health.exists()
+
+    def web_answers(self) -> bool:
         try:
             return requests.get(f"{self.web_url}/readyz", timeout=5).ok
         except requests.RequestException:

@@ -5,6 +5,7 @@ the system already has. Folders that are not ours keep their modes: what that us
 copied to where it can.
 """
 
+import hashlib
 import os
 import pwd
 import stat
@@ -14,6 +15,8 @@ from pathlib import Path
 
 ACCOUNTS = ("postgres", "nobody")
 """Accounts without rights that Linux distributions and macOS ship, the fitting one first."""
+
+REACHABLE_BY_ALL = Path("/var/tmp")  # noqa: S108 what is found there is checked
 
 
 @dataclass(frozen=True)
@@ -68,3 +71,26 @@ def private_folder(prefix: str, user: User | None) -> Path:
                 os.chown(folder, user.uid, user.gid)
             return folder
     raise LookupError(f"user {user.name if user else ''} can reach no folder for temporary files")
+
+
+def kept_folder(path: Path, user: User | None) -> Path:
+    """The folder `path` with mode 0700, which belongs to `user` (None: to us); made if need be.
+
+    Where that user cannot reach it, as below /root, it is a link to a folder in /var/tmp. Raises
+    LookupError when that one is somebody else's.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = path.resolve()
+    if user and not user.can_read_below(path.parent):
+        digest = hashlib.sha256(str(path.parent.resolve() / path.name).encode()).hexdigest()
+        folder = REACHABLE_BY_ALL / f"skincare-{digest[:16]}"
+    owner = user.uid if user else os.geteuid()
+    if not folder.exists():
+        folder.mkdir(mode=0o700)
+        if user:
+            os.chown(folder, user.uid, user.gid)
+    if folder.is_symlink() or folder.stat().st_uid != owner:
+        raise LookupError(f"{folder} belongs to somebody else: remove it")
+    if folder != path.resolve():
+        path.symlink_to(folder)
+    return folder

@@ -1,11 +1,16 @@
 """`make demo` and `make run`, as a newcomer starts them."""
 
+import json
 import os
 import re
 import signal
+import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -13,14 +18,23 @@ import pytest
 import requests
 
 from skincare.local.deadline import wait_until
+from skincare.local.run import PORT
+from skincare.local.stack import PROJECT
 
 pytestmark = pytest.mark.timeout(300)
 
 
 def environment() -> dict[str, str]:
-    """A newcomer's: without servers of their own, or settings of these tests."""
+    """A newcomer's: without servers of their own, or settings of these tests.
+
+    Where they work, http goes through a proxy; this one leads nowhere.
+    """
     ours = ("DATABASE_URL", "SQS_ENDPOINT_URL", "DJANGO_SETTINGS_MODULE", "EMAIL_URL", "APP_ENV")
-    return {name: value for name, value in os.environ.items() if name not in ours}
+    proxies = ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+    inherited = {name: value for name, value in os.environ.items() if name not in ours}
+    for name in ("no_proxy", "NO_PROXY"):
+        inherited.pop(name, None)
+    return inherited | dict.fromkeys(proxies, "http://127.0.0.1:9")
 
 
 @pytest.mark.slow
@@ -39,52 +53,181 @@ def test_the_demonstration_ends_with_all_as_it_had_to_be() -> None:
     assert "dead-letter queue     1 visible" in demo.stdout
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[bytes]", Path]]:
-    """`make run`, and the file that it prints to."""
-    output = tmp_path / "output"
+@dataclass
+class Run:
+    """`make run` with a folder of its own, and the file that it prints to."""
+
+    folder: Path
+    output: Path
+    process: "subprocess.Popen[bytes]"
+
+    @property
+    def printed(self) -> str:
+        return self.output.read_text()
+
+    def found(self, pattern: str) -> tuple[str, ...]:
+        match = re.search(pattern, self.printed)
+        assert match, self.printed
+        return match.groups() or (match[0],)
+
+    def wait_for(self, sentence: str, *, times: int = 1) -> None:
+        wait_until(
+            lambda: self.printed.count(sentence) >= times or self.process.poll() is not None,
+            seconds=200,
+            what=f"{sentence!r}, {times} times",
+        )
+        assert self.printed.count(sentence) >= times, self.printed
+
+    def shell(self, script: str) -> str:
+        """What a developer's shell prints that has loaded the file."""
+        done = subprocess.run(
+            ["bash", "-euc", f". {self.folder / 'env'}; {script}"],
+            env={"PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def order(self, verb: str) -> str:
+        """What `make stop-worker` and `make start-worker` print."""
+        command = [sys.executable, "-m", "skincare.local.control", verb, "worker"]
+        return subprocess.run(
+            [*command, "--folder", self.folder], capture_output=True, text=True, check=True
+        ).stdout
+
+
+@contextmanager
+def started(folder: Path, output: Path) -> Iterator[Run]:
     with output.open("wb") as file:
         process = subprocess.Popen(
-            [sys.executable, "-m", "skincare.local.run"],
+            [sys.executable, "-m", "skincare.local.run", "--folder", folder],
             env=environment(),
             stdout=file,
             stderr=subprocess.STDOUT,
         )
+    run = Run(folder, output, process)
     try:
-        wait_until(
-            lambda: "Ctrl-C" in output.read_text() or process.poll() is not None,
-            seconds=200,
-            what="the shop to be up",
-        )
-        yield process, output
+        run.wait_for("Ctrl-C")
+        yield run
     finally:
         process.kill()
         process.wait()
 
 
-@pytest.mark.slow
-def test_the_shop_stays_up_until_ctrl_c(shop: tuple["subprocess.Popen[bytes]", Path]) -> None:
-    process, output = shop
-    printed = output.read_text()
-    docs = re.search(r"http://\S+/v1/docs", printed)
-    login = re.search(r"(http://\S+/admin/)  as (\S+), password (\S+)", printed)
-    assert docs, printed
-    assert login, printed
-
-    page = requests.get(docs[0], timeout=10)
-    assert page.status_code == 200
-    assert re.findall(r"""(?:src|href)=["'](?!/)""", page.text) == []  # no CDN
-    assert is_let_in(*login.groups())
-
-    family = psutil.Process(process.pid).children(recursive=True)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=40) == 0
-    assert output.read_text().endswith("\nStopped.\n")
+def stopped(run: Run) -> None:
+    """Press Ctrl-C, and see that nothing is left."""
+    family = psutil.Process(run.process.pid).children(recursive=True)
+    run.process.send_signal(signal.SIGINT)
+    assert run.process.wait(timeout=40) == 0
+    assert run.printed.endswith("\nStopped.\n")
     wait_until(
         lambda: not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in family),
         seconds=10,
         what="all its processes to end",
     )
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    """Somebody has the port that the API would have."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind(("127.0.0.1", PORT))
+            listener.listen()
+        except OSError:
+            pass  # somebody has it anyway
+        yield PORT
+
+
+@pytest.mark.slow
+def test_a_day_of_a_developer(tmp_path: Path, taken_port: int) -> None:
+    folder = tmp_path / "run"
+    with started(folder, tmp_path / "output") as run:
+        assert run.found(rf"Port {taken_port} is taken by another program: the API gets \d+")
+        (docs,) = run.found(r"http://\S+/v1/docs")
+        login = run.found(r"(http://\S+/admin/)  as (\S+), password (\S+)")
+        page = requests.get(docs, timeout=10)
+        assert page.status_code == 200
+        assert re.findall(r"""(?:src|href)=["'](?!/)""", page.text) == []  # no CDN
+        assert is_let_in(*login)
+
+        the_file_reaches_everything(run)
+        a_second_run_is_told_of_the_first(run)
+        the_worker_stops_and_starts_alone(run, docs.removesuffix("/docs"))
+        changed_code_is_loaded(run)
+
+        stopped(run)
+        assert not (folder / "env").exists()
+
+    with started(folder, tmp_path / "output") as again:
+        assert again.found(r"/admin/  as (\S+), password (\S+)") == login[1:]
+        assert is_let_in(*again.found(r"(http://\S+/admin/)  as (\S+), password (\S+)"))
+        assert again.shell('psql -Atc "SELECT email FROM orders_order" "$DATABASE_URL"') == (
+            "ayu@buyer.example\n"
+        )
+        assert len(list((folder / "emails").glob("*.eml"))) == 1
+        stopped(again)
+
+
+def the_file_reaches_everything(run: Run) -> None:
+    assert run.found(r"your shell +\. (\S+/env) ") == (str(run.folder / "env"),)
+    assert stat.S_IMODE((run.folder / "env").stat().st_mode) == 0o600
+    products = run.shell('psql -Atc "SELECT count(*) FROM orders_product" "$DATABASE_URL"')
+    assert int(products) > 15
+    status = json.loads(run.shell("python manage.py status --json"))
+    assert [queue["error"] for queue in status["queues"]] == [None, None]
+    assert "is well" in run.shell("python -m skincare.sqs.health && echo is well")
+
+
+def a_second_run_is_told_of_the_first(run: Run) -> None:
+    second = subprocess.run(
+        [sys.executable, "-m", "skincare.local.run", "--folder", run.folder],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert second.returncode == 1
+    assert second.stderr.startswith(
+        f"The shop of this checkout is up already, by process {run.process.pid}."
+    )
+    assert f". {run.folder / 'env'}" in second.stderr
+    assert (run.folder / "env").exists()
+
+
+def the_worker_stops_and_starts_alone(run: Run, api: str) -> None:
+    assert run.order("stop") == "The worker is stopped; `make start-worker` starts it again.\n"
+    emails, page = run.folder / "emails", run.found(r"emails +(http://\S+)")[0]
+
+    bought = requests.post(
+        f"{api}/checkout",
+        json={
+            "items": [{"sku": "CLN-GEL-100", "quantity": 1}],
+            "email": "ayu@buyer.example",
+            "payment_method": "midtrans",
+        },
+        headers={"Idempotency-Key": "k"},
+        timeout=10,
+    )
+    assert bought.status_code == 201, bought.text
+    assert list(emails.glob("*.eml")) == []
+
+    assert run.order("start") == "The worker is up again.\n"
+    wait_until(lambda: list(emails.glob("*.eml")), seconds=60, what="the email as a file")
+    [file] = emails.glob("*.eml")
+    assert "ayu@buyer.example" in requests.get(page, timeout=10).text
+    shown = requests.get(f"{page}{file.name}", timeout=10).text
+    assert "CLN-GEL-100" in shown or "Cleanser" in shown or "Rp" in shown
+
+
+def changed_code_is_loaded(run: Run) -> None:
+    before = run.printed.count("is up again.")
+    os.utime(PROJECT / "orders" / "apps.py")
+    run.wait_for("is up again.", times=before + 2)
+    assert "\norders/apps.py changed.\n" in run.printed
 
 
 def is_let_in(admin_url: str, username: str, password: str) -> bool:

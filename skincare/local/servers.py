@@ -1,0 +1,63 @@
+"""Local servers beside the shop, each a program of its own: a mail server so far.
+
+To add one, write its class and name it in `Stack.servers`.
+"""
+
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+
+class LocalServer(Protocol):
+    name: str
+    """Of its log file too."""
+
+    def command(self) -> Sequence[str]:
+        """What is run; with the shop's environment, and ended with the stack."""
+
+    def environment(self) -> dict[str, str]:
+        """What the shop is told of it, by its settings' variables."""
+
+    def directions(self) -> dict[str, str]:
+        """What a developer is told of it: a name and an address."""
+
+    def is_ready(self) -> bool:
+        """Whether it answers by now."""
+
+
+class MailServer:
+    """Keeps the shop's emails in a folder and shows them (mail_server.py)."""
+
+    name = "mail"
+
+    def __init__(self, folder: Path, *, smtp_port: int, page_port: int) -> None:
+        self.folder = folder
+        self.smtp_port = smtp_port
+        self.page_url = f"http://127.0.0.1:{page_port}/"
+        self._page_port = page_port
+
+    def command(self) -> Sequence[str]:
+        return (
+            *(sys.executable, "-m", "skincare.local.mail_server", "--folder", str(self.folder)),
+            *("--smtp-port", str(self.smtp_port), "--page-port", str(self._page_port)),
+        )
+
+    def environment(self) -> dict[str, str]:
+        return {"EMAIL_URL": f"smtp://127.0.0.1:{self.smtp_port}"}
+
+    def directions(self) -> dict[str, str]:
+        return {"emails": self.page_url}
+
+    def is_ready(self) -> bool:
+        return listens(self.smtp_port) and listens(self._page_port)
+
+
+def listens(port: int) -> bool:
+    """Whether somebody takes connections at this port of 127.0.0.1."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True

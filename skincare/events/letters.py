@@ -100,7 +100,8 @@ class Filter:
     """Which letters are meant: those that fit all that is given.
 
     `error` is any part of the letter's summary or reason, in any case of letters. `since` is
-    compared with `last_at`. `state` may also be a text, such as "never-seen".
+    compared with `last_at`. `state` may also be a text, such as "never-seen". A message is meant by
+    its id or by how it begins.
     """
 
     event_type: str | None = None
@@ -116,7 +117,11 @@ class Filter:
             (self.event_type is None or letter.event_type == self.event_type)
             and (self.state is None or letter.state == self.state)
             and (self.since is None or letter.last_at >= self.since)
-            and (self.message_ids is None or letter.message_id in self.message_ids)
+            and (
+                self.message_ids is None
+                or letter.message_id in self.message_ids
+                or letter.message_id.startswith(tuple(self.message_ids))
+            )
             and (self.event_ids is None or letter.event_id in self.event_ids)
             and (
                 self.error is None

@@ -4,6 +4,7 @@ import getpass
 import json
 import logging
 import os
+import shutil
 import socket
 import sys
 from argparse import ArgumentTypeError, RawDescriptionHelpFormatter
@@ -74,6 +75,16 @@ class OperatorCommand(BaseCommand):
         """Print a line. What others wrote into an event cannot steer the terminal."""
         self.stdout.write(printable(text))
 
+    def write_row(self, text: str) -> None:
+        """Print one line of a list; on a terminal no more of it than fits."""
+        width = shutil.get_terminal_size().columns if self.is_for_a_person else None
+        self.write(fitted(text, width))
+
+    @property
+    def is_for_a_person(self) -> bool:
+        """Whether the results are read on a terminal, and not by another program."""
+        return self.stdout.isatty()
+
     def write_json(self, document: Any) -> None:
         """Print a document as one line of ASCII JSON."""
         self.stdout.write(json.dumps(document, default=str))
@@ -97,6 +108,17 @@ def printable(text: str) -> str:
         char if char.isprintable() or char == "\n" else char.encode("unicode_escape").decode()
         for char in text
     )
+
+
+def fitted(text: str, width: int | None) -> str:
+    """Return the first line of `text`, cut to `width` characters where there is one."""
+    line = printable(text.partition("\n")[0])
+    return line if width is None or len(line) <= width else f"{line[: width - 1]}…"
+
+
+def short_time(moment: datetime) -> str:
+    """Return the moment in the shop's time zone for a narrow column: month, day and time."""
+    return f"{timezone.localtime(moment):%m-%d %H:%M:%S}"
 
 
 def local_time(moment: datetime) -> str:

@@ -181,3 +181,24 @@ def test_stdout_is_for_results_alone(
     usage = manage("dlq", "redrive", "--help")
     assert "--native" in usage.stdout
     assert "exit codes:" in manage("dlq", "--help").stdout
+
+
+def test_on_a_terminal_a_list_fits_and_its_short_ids_are_enough(
+    letters: Letters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given: three dead letters, one with a long error. When: a person lists them at 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    events = [failed(new_event(), "TimeoutError: " + "x" * 300), new_event()]
+    letters.put([*map(as_bare, events), "poison"])
+    screen = Answering()
+
+    call_command("dlq", "list", stdout=screen, stderr=StringIO())
+
+    lines = screen.getvalue().splitlines()
+    assert len(lines) == 3
+    assert max(map(len, lines)) == 80
+    [short] = [line.split()[0] for line in lines if "TimeoutError" in line]
+    code, shown = dlq("show", short)
+    assert (code, events[0].event_id in shown) == (0, True)
+    assert dlq("discard", "--id", short, "--reason", "a test of ours", "--yes")[0] == 0
+    assert letters.visible() == 2

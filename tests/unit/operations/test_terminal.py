@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 
 from skincare.operations.progress import ProgressBar
-from skincare.operations.terminal import printable
+from skincare.operations.terminal import fitted, printable
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,22 @@ from skincare.operations.terminal import printable
 )
 def test_what_others_wrote_cannot_steer_the_terminal(text: str, shown: str) -> None:
     assert printable(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "shown"),
+    [
+        ("fits", 4, "fits"),
+        ("does not fit", 8, "does no…"),
+        ("does not fit", None, "does not fit"),
+        ("first\nsecond", 40, "first"),
+        ("\x1b[2Jgone", 6, "\\x1b[…"),
+    ],
+)
+def test_a_line_of_a_list_is_no_wider_than_the_terminal(
+    text: str, width: int | None, shown: str
+) -> None:
+    assert fitted(text, width) == shown
 
 
 class Terminal(StringIO):

@@ -1,7 +1,7 @@
 """manage.py dlq: look through the dead-letter queue, put back, discard."""
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 
@@ -16,9 +16,13 @@ from skincare.operations.terminal import (
     OperatorCommand,
     add_actor,
     local_time,
+    short_time,
     since_argument,
 )
 from skincare.sqs.queues import Depth
+
+#: Characters of a message's id in a line on a terminal.
+SHORT_ID: Final = 8
 
 
 class Command(OperatorCommand):
@@ -38,7 +42,7 @@ class Command(OperatorCommand):
         _add_json(listing, "one JSON object for each message, one on each line")
 
         show = actions.add_parser("show", help="everything about one message")
-        show.add_argument("id", help="the message's id, or its event's")
+        show.add_argument("id", help="the message's id or how it begins, or its event's")
         _add_json(show, "one JSON object")
 
         redrive = actions.add_parser(
@@ -88,7 +92,7 @@ class Command(OperatorCommand):
             if json:
                 self.write_json(document_of(letter))
             else:
-                self.write(_line(letter))
+                self.write_row(_line(letter, short=self.is_for_a_person))
         if not found:
             raise CommandError("No message matches.", returncode=NOT_DONE)
         if not json:
@@ -97,7 +101,7 @@ class Command(OperatorCommand):
     def _show(self, *, id: str, json: bool, **_: Any) -> None:  # noqa: A002 the argument's name
         found = 0
         for letter in dead_letters.peek(limit=None):
-            if id in (letter.message_id, letter.event_id):
+            if id == letter.event_id or letter.message_id.startswith(id):
                 found += 1
                 if json:
                     self.write_json({**document_of(letter), "body": letter.body})
@@ -234,7 +238,14 @@ def document_of(letter: DeadLetter) -> dict[str, Any]:
     }
 
 
-def _line(letter: DeadLetter) -> str:
+def _line(letter: DeadLetter, *, short: bool) -> str:
+    """Return a letter in one line. The short one's id is enough for `show` and --id."""
+    if short:
+        what = letter.event_type or letter.kind
+        return (
+            f"{letter.message_id[:SHORT_ID]}  {short_time(letter.last_at)}  {what:17}  "
+            f"{letter.summary}"
+        )
     what = f"{letter.event_type} {letter.event_id}" if letter.event else letter.kind
     summary = letter.summary.splitlines()[0]
     return f"{letter.message_id}  {local_time(letter.last_at)}  {what}  {summary}"
@@ -269,7 +280,10 @@ def _add_filters(parser: CommandParser) -> None:
     )
     parser.add_argument("--state", choices=[state.value for state in State])
     parser.add_argument(
-        "--id", action="append", metavar="MESSAGE_ID", help="this message; can be repeated"
+        "--id",
+        action="append",
+        metavar="MESSAGE_ID",
+        help=f"this message, by its id or the first {SHORT_ID} characters of it; can be repeated",
     )
 
 

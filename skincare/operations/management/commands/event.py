@@ -16,6 +16,7 @@ from skincare.operations.terminal import (
     OperatorCommand,
     add_actor,
     local_time,
+    short_time,
     since_argument,
 )
 
@@ -90,9 +91,10 @@ class Command(OperatorCommand):
             if json:
                 self.write_json(_document(event))
             else:
+                time = short_time if self.is_for_a_person else local_time
                 error = event.last_error.splitlines()[0] if event.last_error else ""
-                self.write(
-                    f"{local_time(event.claimed_at)}  {event.event_type} {event.event_id}  "
+                self.write_row(
+                    f"{time(event.claimed_at)}  {event.event_type} {event.event_id}  "
                     f"{event.get_status_display()}, try {event.attempts}  {error}".rstrip()
                 )
         if not found:

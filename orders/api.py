@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from ninja import Query, Router, Status
 
-from orders import refusals
+from orders import exceptions
 from orders.checkout import Item, Placed, place_order
 from orders.models import GUEST, Order
 from orders.problems import Problem
@@ -19,11 +19,11 @@ from orders.search import search_products
 router = Router(tags=["shop"])
 
 #: What a refusal of checkout is answered with; the rest is 422.
-_STATUS: Final[dict[type[refusals.CheckoutRefused], int]] = {
-    refusals.MissingIdempotencyKey: 400,
-    refusals.InvalidIdempotencyKey: 400,
-    refusals.IdempotencyKeyReused: 409,
-    refusals.NotEnoughStock: 409,
+_STATUS: Final[dict[type[exceptions.CheckoutRefused], int]] = {
+    exceptions.MissingIdempotencyKey: 400,
+    exceptions.InvalidIdempotencyKey: 400,
+    exceptions.IdempotencyKeyReused: 409,
+    exceptions.NotEnoughStock: 409,
 }
 
 _IDEMPOTENCY_KEY: Final[dict[str, Any]] = {
@@ -62,7 +62,7 @@ def checkout(request: HttpRequest, response: HttpResponse, payload: CheckoutIn) 
             user_id=str(request.user.pk) if request.user.is_authenticated else GUEST,
             language=payload.language,
         )
-    except refusals.CheckoutRefused as refusal:
+    except exceptions.CheckoutRefused as refusal:
         raise _problem(refusal) from refusal
     response["Location"] = reverse("v1:order", args=[placed.order_id])
     return Status(201, placed)
@@ -108,7 +108,7 @@ def products(
     }
 
 
-def _problem(refusal: refusals.CheckoutRefused) -> Problem:
+def _problem(refusal: exceptions.CheckoutRefused) -> Problem:
     """Return the problem of a refusal: its class names the kind, its docstring is the title."""
     kind = type(refusal)
     return Problem(

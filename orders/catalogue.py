@@ -6,6 +6,7 @@ from typing import Final
 from django.db import transaction
 
 from orders import stock
+from orders.locks import lock_products
 from orders.models import Product
 from orders.search import refresh_search
 from skincare.events.schema import new_event_id
@@ -38,7 +39,7 @@ def seed() -> Seeded:
     created = 0
     seeded = Product.objects.filter(sku__in=[entry.sku for entry in CATALOGUE])
     with transaction.atomic():
-        stock.lock_products(seeded.values_list("pk", flat=True))
+        lock_products(seeded.values_list("pk", flat=True))
         for entry in CATALOGUE:
             created += _seed_product(entry)
         refresh_search(seeded.values_list("pk", flat=True))

@@ -17,10 +17,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from orders import payment_methods, stock
-from orders.idempotency import check_key, claim_key
-from orders.models import GUEST, SKU_PATTERN, Order, OrderLine, Product
-from orders.numbers import new_order_number
-from orders.refusals import (
+from orders.exceptions import (
     DuplicateSku,
     EmptyCart,
     InvalidEmail,
@@ -30,6 +27,10 @@ from orders.refusals import (
     UnknownPaymentMethod,
     UnknownSku,
 )
+from orders.idempotency import check_key, claim_key
+from orders.locks import lock_products
+from orders.models import GUEST, SKU_PATTERN, Order, OrderLine, Product
+from orders.order_numbers import new_order_number
 from skincare.events.outbox import publish
 from skincare.events.schema import ORDER_CONFIRMED, Event, new_event_id
 from skincare.telemetry import metrics
@@ -190,7 +191,7 @@ def _lock_cart(items: Sequence[Item]) -> Mapping[str, Product]:
     # PostgreSQL takes no NUL, so what cannot be a sku is not asked for.
     skus = [item.sku for item in items if re.match(SKU_PATTERN, item.sku)]
     for_sale = Product.objects.filter(is_active=True, sku__in=skus)
-    locked = stock.lock_products(for_sale.values_list("pk", flat=True))
+    locked = lock_products(for_sale.values_list("pk", flat=True))
     products = {product.sku: product for product in locked.values()}
     for index, item in enumerate(items):
         if item.sku not in products:

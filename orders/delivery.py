@@ -11,15 +11,7 @@ from typing import NoReturn
 from django.conf import settings
 from django.core.mail import EmailMessage
 
-from skincare.events.handlers import TerminalError
-
-
-class EmailDelayed(Exception):
-    """The provider cannot take the email now: worth another try."""
-
-
-class EmailRefused(TerminalError):
-    """The provider will never take this email: a person must look."""
+from orders.exceptions import EmailDelayed, EmailRefused
 
 
 def deliver(email: EmailMessage) -> None:

@@ -20,7 +20,7 @@ from django.utils.translation import gettext as _
 from orders.delivery import deliver
 from orders.models import Order
 from orders.money import rupiah
-from orders.numbers import JAKARTA
+from orders.order_numbers import JAKARTA
 from orders.status import OrderStatus
 from skincare.events.schema import new_event_id
 

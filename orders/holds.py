@@ -5,16 +5,13 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from orders.lifecycle import lock_order
+from orders.exceptions import NotHeld
+from orders.locks import lock_order
 from orders.models import Order
 from skincare.events import audit
-from skincare.events.interventions import ReasonMissing
+from skincare.events.exceptions import ReasonMissing
 
 log = structlog.get_logger(__name__)
-
-
-class NotHeld(Exception):
-    """The order is not held."""
 
 
 def release(*, order_id: UUID | str, reason: str, actor: str) -> Order:

@@ -12,12 +12,12 @@ from uuid import UUID
 
 from django.conf import settings
 
-from orders.models import CheckoutRequest
-from orders.refusals import (
+from orders.exceptions import (
     IdempotencyKeyReused,
     InvalidIdempotencyKey,
     MissingIdempotencyKey,
 )
+from orders.models import CheckoutRequest
 
 _VISIBLE_ASCII: Final = re.compile(r"[\x21-\x7e]+\Z")
 

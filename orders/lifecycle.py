@@ -13,33 +13,14 @@ from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from orders import stock
+from orders.exceptions import NotPaidYet, RefundExceedsTotal
+from orders.locks import lock_order, lock_products
 from orders.models import Order, OrderTransition
 from orders.search import refresh_search
 from orders.status import SETTLED, OrderStatus, can_become, next_status
 from skincare.events.schema import new_event_id
 
 log = structlog.get_logger(__name__)
-
-
-class OrderNotFound(Exception):
-    """There is no order with this id."""
-
-
-class NotPaidYet(Exception):
-    """A refund came before the settlement that it belongs to: try again after that."""
-
-
-class RefundExceedsTotal(Exception):
-    """More rupiah would be refunded than the order's total."""
-
-
-def lock_order(order_id: UUID | str) -> Order:
-    """Return the order, locked until the transaction ends. Raises `OrderNotFound`."""
-    # NO KEY: rows that merely point at the order (a payment, a line) may be inserted meanwhile.
-    order = Order.objects.select_for_update(no_key=True).filter(pk=order_id).first()
-    if order is None:
-        raise OrderNotFound(str(order_id))
-    return order
 
 
 def mark_paid(*, order_id: UUID | str, event_id: str) -> Order:
@@ -147,7 +128,7 @@ def _expire(order: Order) -> None:
 def _sell(order: Order, event_id: str) -> str:
     """Move the order's stock out of the shelf. Returns why that is not possible, or nothing."""
     wanted = stock.wanted_by(order.pk)
-    products = stock.lock_products(wanted)
+    products = lock_products(wanted)
     holdings = stock.holdings_of(order.pk)
     outstanding = stock.outstanding(wanted, holdings)
     missing = stock.shortages(outstanding, stock.levels_of(products))
@@ -168,7 +149,7 @@ def _sell(order: Order, event_id: str) -> str:
 def _give_back(order: Order, event_id: str) -> None:
     """Release what the order has reserved and return what was sold to it."""
     holdings = stock.holdings_of(order.pk)
-    products = stock.lock_products(holdings)
+    products = lock_products(holdings)
     movements = stock.plan_release(holdings) + stock.plan_return(holdings)
     stock.apply_movements(movements, products, event_id=event_id, order_id=order.pk)
     refresh_search(products)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from orders.exceptions import DuplicateMethod, UnknownMethod
 from orders.models import Order
 
 #: What an order of 0 rupiah is paid with; a buyer cannot choose it.
@@ -20,14 +21,6 @@ class PaymentMethod:
 
     name: str
     open: Callable[[Order], None]
-
-
-class UnknownMethod(Exception):
-    """No payment method of this name is registered."""
-
-
-class DuplicateMethod(Exception):
-    """Two payment methods want the same name."""
 
 
 _methods: dict[str, PaymentMethod] = {}

@@ -1,6 +1,6 @@
 """Stock: what moves is planned by pure functions and applied, with its ledger, under row locks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -103,14 +103,6 @@ def plan_return(holdings: Mapping[int, Holding]) -> list[Movement]:
     return [
         Movement(p, Kind.RETURN, stock_delta=held.sold) for p, held in holdings.items() if held.sold
     ]
-
-
-def lock_products(product_ids: Iterable[int]) -> dict[int, Product]:
-    """Lock these products until the transaction ends, by ascending primary key, so that no two
-    transactions can wait for each other. Lock the order first.
-    """
-    products = Product.objects.select_for_update(no_key=True).filter(pk__in=product_ids)
-    return {product.pk: product for product in products.order_by("pk")}
 
 
 def levels_of(products: Mapping[int, Product]) -> dict[int, Level]:

@@ -15,8 +15,9 @@ from ninja import Router, Schema
 
 from orders.problems import Problem, problem_response
 from orders.schemas import ProblemOut
+from payments.exceptions import InvalidSignature, Malformed
 from payments.notifications import receive
-from payments.providers import Forged, GatewayNotification, Malformed, Provider, provider
+from payments.providers import Gateway, GatewayNotification, gateways
 from skincare.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -37,72 +38,64 @@ _BODY: Final[dict[str, Any]] = {
     "required": True,
     "content": {"application/json": {"schema": {"type": "object"}}},
 }
-_TOKEN: Final[dict[str, Any]] = {
-    "name": "x-callback-token",
-    "in": "header",
-    "required": True,
-    "schema": {"type": "string"},
-}
 
 
-@router.post(
-    "/webhooks/midtrans",
-    response=_RESPONSES,
-    summary="Midtrans notifies a transaction",
-    openapi_extra={"requestBody": _BODY},
-)
-def midtrans(request: HttpRequest) -> HttpResponse | NotificationTaken:
-    """Take a notification that is signed with the server key.
+def _add_route(gateway: Gateway) -> None:
+    """Add the webhook of one gateway."""
 
-    `200` once it is stored and applied, or was before; `403` for a wrong signature; `400` for what
-    is not a notification; `503` where the order is not known yet or the database does not answer.
+    def webhook(request: HttpRequest) -> HttpResponse | NotificationTaken:
+        return _take(request, gateway)
+
+    webhook.__name__ = gateway.name  # the operation's id in the OpenAPI document
+    webhook.__doc__ = f"""Take a notification that proves to come from {gateway.name}.
+
+    `200` once it is stored and applied, or was before; `403` where the sender is not proven; `400`
+    for what is not a notification; `503` where the order is not known yet or the database does not
+    answer.
     """
-    return _take(request, "midtrans")
+    router.post(
+        f"/webhooks/{gateway.name}",
+        response=_RESPONSES,
+        summary=gateway.webhook_summary,
+        openapi_extra={"requestBody": _BODY, "parameters": [*gateway.webhook_parameters]},
+    )(webhook)
 
 
-@router.post(
-    "/webhooks/xendit",
-    response=_RESPONSES,
-    summary="Xendit notifies a payment",
-    openapi_extra={"requestBody": _BODY, "parameters": [_TOKEN]},
-)
-def xendit(request: HttpRequest) -> HttpResponse | NotificationTaken:
-    """Take a callback that carries the callback token.
-
-    `200` once it is stored and applied, or was before; `403` for a wrong token; `400` for what is
-    not a callback; `503` where the order is not known yet or the database does not answer.
-    """
-    return _take(request, "xendit")
+for _gateway in gateways():
+    _add_route(_gateway)
 
 
-def _take(request: HttpRequest, name: str) -> HttpResponse | NotificationTaken:
+def _take(request: HttpRequest, gateway: Gateway) -> HttpResponse | NotificationTaken:
     try:
-        notification = _read(request, provider(name))
+        notification = _read(request, gateway)
         if notification is not None and receive(notification).must_come_again:
             return _call_again(request, "order-not-known-yet", "The order is not known yet.")
-    except Forged as error:
-        raise _refusal(name, 403, "forged", "The sender is not proven.", error) from None
+    except InvalidSignature as error:
+        raise _refusal(gateway, 403, "forged", "The sender is not proven.", error) from None
     except Malformed as error:
-        raise _refusal(name, 400, "malformed", "This is not a notification.", error) from None
+        raise _refusal(gateway, 400, "malformed", "This is not a notification.", error) from None
     except RequestDataTooBig as error:
-        raise _refusal(name, 413, "too-large", "The body is too large.", error) from None
+        raise _refusal(gateway, 413, "too-large", "The body is too large.", error) from None
     except DatabaseError as error:  # whatever it is: the money must not be lost for want of a retry
         log.error(
-            "notification_not_stored", provider=name, error=type(error).__name__, exc_info=error
+            "notification_not_stored",
+            provider=gateway.name,
+            error=type(error).__name__,
+            exc_info=error,
         )
         return _call_again(request, "not-stored", "The notification could not be stored.")
     return NotificationTaken()
 
 
-def _read(request: HttpRequest, gateway: Provider) -> GatewayNotification | None:
+def _read(request: HttpRequest, gateway: Gateway) -> GatewayNotification | None:
     headers = {key.lower(): value for key, value in request.headers.items()}
     return gateway.parse(gateway.verify(headers, request.body))
 
 
-def _refusal(name: str, status: int, kind: str, title: str, error: Exception) -> Problem:
+def _refusal(gateway: Gateway, status: int, kind: str, title: str, error: Exception) -> Problem:
     """Count the refusal with one log line, and return its problem. Nothing was stored."""
-    metrics.count("WebhooksRejected", provider=name)
-    log.warning("webhook_refused", provider=name, refusal=kind, detail=str(error))
+    metrics.count("WebhooksRejected", provider=gateway.name)
+    log.warning("webhook_refused", provider=gateway.name, refusal=kind, detail=str(error))
     return Problem(status=status, type=f"webhook-{kind}", title=title, detail=str(error))
 
 

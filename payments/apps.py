@@ -6,7 +6,7 @@ class PaymentsConfig(AppConfig):
     verbose_name = "Payments"
 
     def ready(self) -> None:
-        from payments import checks, handlers, methods, ranges  # noqa: F401  (register themselves)
+        from payments import handlers, methods, ranges  # noqa: F401  (ranges registers itself)
 
         methods.register_enabled()
         handlers.register_handlers()

@@ -11,36 +11,26 @@ from uuid import UUID
 import structlog
 
 from orders import emails, lifecycle
+from orders.locks import lock_order
 from orders.models import Order
-from payments.applying import move_by_event
+from payments.apply import apply_by_event
 from payments.events import processed_event_id
+from payments.exceptions import ContradictsPayment, PaymentNotFound, WrongAmount
 from payments.models import Payment
 from payments.status import OPEN, PAID, UNPAID, PaymentStatus
 from payments.transitions import Apply, next_status
-from skincare.events.handlers import Handler, TerminalError, register
+from skincare.events.handlers import Handler, register
 from skincare.events.schema import PAYMENT_FAILED, PAYMENT_PROCESSED, PAYMENT_REFUNDED, Event
 from skincare.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
 
-class UnknownPayment(TerminalError):
-    """The event names a payment that we do not have, or that is not this order's."""
-
-
-class ContradictsPayment(TerminalError):
-    """The payment cannot be in the state that the event tells of."""
-
-
-class WrongAmount(TerminalError):
-    """The event's amount is not the payment's."""
-
-
 def register_handlers() -> None:
     """Make these functions the handlers of the payment events."""
     register(PAYMENT_PROCESSED, Handler(effects=pay_order, notify=send_receipt))
-    register(PAYMENT_FAILED, Handler(effects=cancel_order, notify=tell_of_failure))
-    register(PAYMENT_REFUNDED, Handler(effects=refund_order, notify=tell_of_refund))
+    register(PAYMENT_FAILED, Handler(effects=cancel_order, notify=notify_failure))
+    register(PAYMENT_REFUNDED, Handler(effects=refund_order, notify=notify_refund))
 
 
 def pay_order(event: Event) -> None:
@@ -49,7 +39,7 @@ def pay_order(event: Event) -> None:
     if event.amount_rupiah != payment.amount_rupiah:
         raise WrongAmount(f"{event.amount_rupiah} instead of {payment.amount_rupiah} rupiah")
     if payment.paid_at is None:
-        _take_word_for(PaymentStatus.SETTLED, payment, event)
+        _apply_by_event(PaymentStatus.SETTLED, payment, event)
     if payment.is_paid:
         _mark_paid(order, payment, event_id=event.event_id)
     else:
@@ -68,7 +58,7 @@ def cancel_order(event: Event) -> None:
     if event.amount_rupiah != payment.amount_rupiah:
         raise WrongAmount(f"{event.amount_rupiah} instead of {payment.amount_rupiah} rupiah")
     if payment.status in OPEN:
-        _take_word_for(PaymentStatus.FAILED, payment, event)
+        _apply_by_event(PaymentStatus.FAILED, payment, event)
     if _is_lost(order):
         lifecycle.cancel_unpaid(
             order_id=order.pk, event_id=event.event_id, reason=f"payment {payment.status}"
@@ -77,7 +67,7 @@ def cancel_order(event: Event) -> None:
         log.info("order_has_other_payment", payment_status=payment.status)
 
 
-def tell_of_failure(event: Event) -> None:
+def notify_failure(event: Event) -> None:
     """Email that the payment failed, if the order was lost by it."""
     payment = _payment(event)
     if _is_lost(payment.order):
@@ -98,7 +88,7 @@ def refund_order(event: Event) -> None:
     lifecycle.record_refund(order_id=order.pk, event_id=event.event_id, refunded_rupiah=refunded)
 
 
-def tell_of_refund(event: Event) -> None:
+def notify_refund(event: Event) -> None:
     """Email the refund of this event's amount."""
     emails.send_refund(
         order_id=event.order_id, event_id=event.event_id, amount_rupiah=event.amount_rupiah
@@ -124,7 +114,7 @@ def _mark_paid(order: Order, payment: Payment, *, event_id: str) -> None:
         )
 
 
-def _take_word_for(status: PaymentStatus, payment: Payment, event: Event) -> None:
+def _apply_by_event(status: PaymentStatus, payment: Payment, event: Event) -> None:
     """Bring the payment to the state that only the event knows of.
 
     Our own events follow their payment's change; one that goes ahead of it is from another
@@ -133,7 +123,7 @@ def _take_word_for(status: PaymentStatus, payment: Payment, event: Event) -> Non
     """
     if not isinstance(next_status(PaymentStatus(payment.status), status), Apply):
         raise ContradictsPayment(f"payment {payment.pk} is {payment.status}, not {status}")
-    move_by_event(payment, status, occurred_at=event.created)
+    apply_by_event(payment, status, occurred_at=event.created)
     log.info("payment_moved_by_event", payment_status=payment.status)
 
 
@@ -148,10 +138,7 @@ def _payments(order: Order) -> Sequence[Payment]:
 
 def _lock(event: Event) -> tuple[Order, Payment]:
     """Return the event's order, locked until the transaction ends, and its payment."""
-    try:
-        order = lifecycle.lock_order(event.order_id)
-    except lifecycle.OrderNotFound:
-        raise UnknownPayment(f"there is no order {event.order_id}") from None
+    order = lock_order(event.order_id)
     return order, _payment(event)
 
 
@@ -159,10 +146,10 @@ def _payment(event: Event) -> Payment:
     try:
         payment_id = UUID(event.payment_id)
     except ValueError:
-        raise UnknownPayment(f"{event.payment_id} is not the id of a payment") from None
+        raise PaymentNotFound(f"{event.payment_id} is not the id of a payment") from None
     found = Payment.objects.select_related("order").filter(pk=payment_id).first()
     if found is None:
-        raise UnknownPayment(f"there is no payment {event.payment_id}")
+        raise PaymentNotFound(f"there is no payment {event.payment_id}")
     if str(found.order_id) != event.order_id:
-        raise UnknownPayment(f"payment {event.payment_id} is not of order {event.order_id}")
+        raise PaymentNotFound(f"payment {event.payment_id} is not of order {event.order_id}")
     return found

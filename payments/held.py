@@ -1,4 +1,4 @@
-"""Held payments: a person asks that one be taken as told, another accepts; or it is dismissed.
+"""Held payments: a person asks that one be taken as reported, another accepts; or it is dismissed.
 
 Accepting credits money that the rules would not, so it takes two persons.
 """
@@ -11,47 +11,30 @@ from django.db import transaction
 from django.utils import timezone
 
 from orders import holds
-from orders.lifecycle import lock_order
-from payments.applying import take_notified
+from orders.exceptions import NotHeld
+from payments.apply import apply_by_decision
 from payments.events import processed_event_id
+from payments.exceptions import (
+    AlreadyRequested,
+    CannotAccept,
+    NotRequested,
+    SamePerson,
+)
+from payments.locks import lock_payment
 from payments.models import Acceptance, Payment, PaymentNotification
 from payments.status import PAID, REFUND, PaymentStatus
-from payments.transitions import Ignore, Repeat, next_status
+from payments.transitions import Duplicate, Stale, next_status
 from skincare.events import audit
-from skincare.events.interventions import ReasonMissing
+from skincare.events.exceptions import ReasonMissing
 from skincare.events.models import OutboxEvent, ProcessedEvent
 
 log = structlog.get_logger(__name__)
 
 
-class NoSuchPayment(Exception):
-    """There is no payment with this id."""
-
-
-class NotHeld(Exception):
-    """The payment is not held."""
-
-
-class NotRequested(Exception):
-    """Nobody has asked that this payment be accepted, or it is held for another reason since."""
-
-
-class AlreadyRequested(Exception):
-    """Somebody has asked for it already: another person has to accept."""
-
-
-class SamePerson(Exception):
-    """Who asks for an acceptance cannot accept: it takes two persons."""
-
-
-class CannotAccept(Exception):
-    """What the gateway told cannot be applied by hand; the text says why, and what to do."""
-
-
 def request_acceptance(*, payment_id: UUID | str, reason: str, user: Any) -> Acceptance:
-    """Ask that a held payment be taken as its gateway told it. Changes nothing yet.
+    """Ask that a held payment be taken as its gateway reported it. Changes nothing yet.
 
-    `user` is the person who asks. Raises `NoSuchPayment`, `NotHeld`, `AlreadyRequested`,
+    `user` is the person who asks. Raises `PaymentNotFound`, `NotHeld`, `AlreadyRequested`,
     `CannotAccept` and `ReasonMissing`.
     """
     if not reason.strip():
@@ -61,7 +44,7 @@ def request_acceptance(*, payment_id: UUID | str, reason: str, user: Any) -> Acc
         open_request = _open_request(payment)
         if open_request is not None and open_request.held_reason == payment.held_reason:
             raise AlreadyRequested(f"by {open_request.requested_by}")
-        _check_acceptable(payment, what_was_told(payment))
+        _check_acceptable(payment, what_was_reported(payment))
         _close_requests(payment)
         request = Acceptance.objects.create(
             payment=payment, held_reason=payment.held_reason, reason=reason, requested_by=user
@@ -71,11 +54,11 @@ def request_acceptance(*, payment_id: UUID | str, reason: str, user: Any) -> Acc
 
 
 def accept(*, payment_id: UUID | str, user: Any) -> Payment:
-    """Take a held payment as its gateway told it, and end its hold and that of its order.
+    """Take a held payment as its gateway reported it, and end its hold and that of its order.
 
     Money that came in pays the order; where the payment's state needs no change (such as an order
-    paid twice), only the hold ends. Raises `NoSuchPayment`, `NotHeld`, `NotRequested`, `SamePerson`
-    and `CannotAccept`.
+    paid twice), only the hold ends. Raises `PaymentNotFound`, `NotHeld`, `NotRequested`,
+    `SamePerson` and `CannotAccept`.
     """
     with transaction.atomic():
         payment = _lock_held(payment_id)
@@ -84,14 +67,14 @@ def accept(*, payment_id: UUID | str, user: Any) -> Payment:
             raise NotRequested(str(payment.pk))
         if request.requested_by_id == user.pk:
             raise SamePerson(SamePerson.__doc__)
-        told = what_was_told(payment)
-        _check_acceptable(payment, told)
+        reported = what_was_reported(payment)
+        _check_acceptable(payment, reported)
         request.accepted_by = user
         request.closed_at = timezone.now()
         request.save()
         _end_hold(payment)
-        if told is not None and _changes(payment, told):
-            take_notified(payment, told)
+        if reported is not None and _changes(payment, reported):
+            apply_by_decision(payment, reported)
         _note(
             payment,
             user,
@@ -105,10 +88,10 @@ def accept(*, payment_id: UUID | str, user: Any) -> Payment:
 
 
 def dismiss(*, payment_id: UUID | str, reason: str, user: Any) -> Payment:
-    """End the hold of a payment, and of its order for it, without taking what was told.
+    """End the hold of a payment, and of its order for it, without taking what was reported.
 
     For what was settled elsewhere, such as money that was sent back by hand. The payment's state
-    stays as it is. Raises `NoSuchPayment`, `NotHeld` and `ReasonMissing`.
+    stays as it is. Raises `PaymentNotFound`, `NotHeld` and `ReasonMissing`.
     """
     if not reason.strip():
         raise ReasonMissing(ReasonMissing.__doc__)
@@ -122,7 +105,7 @@ def dismiss(*, payment_id: UUID | str, reason: str, user: Any) -> Payment:
     return payment
 
 
-def what_was_told(payment: Payment) -> PaymentNotification | None:
+def what_was_reported(payment: Payment) -> PaymentNotification | None:
     """Return the notification that the payment is held for; None where it is held otherwise."""
     held = payment.notifications.filter(
         outcome=PaymentNotification.Outcome.HELD, reason=payment.held_reason
@@ -131,41 +114,35 @@ def what_was_told(payment: Payment) -> PaymentNotification | None:
 
 
 def _lock_held(payment_id: UUID | str) -> Payment:
-    """Lock in the one order: Order, then Payment."""
-    found = Payment.objects.filter(pk=payment_id).first()
-    if found is None:
-        raise NoSuchPayment(str(payment_id))
-    order = lock_order(found.order_id)
-    payment = Payment.objects.select_for_update(no_key=True).get(pk=payment_id)
-    payment.order = order
+    payment = lock_payment(payment_id)
     if not payment.is_held:
         raise NotHeld(str(payment_id))
     return payment
 
 
-def _check_acceptable(payment: Payment, told: PaymentNotification | None) -> None:
-    if told is None or (told.status and not _changes(payment, told)):
+def _check_acceptable(payment: Payment, reported: PaymentNotification | None) -> None:
+    if reported is None or (reported.status and not _changes(payment, reported)):
         return
-    if not told.status:
+    if not reported.status:
         raise CannotAccept(
             "the gateway's word for the state is not known: dismiss it with a reason"
         )
-    if told.status in REFUND:
+    if reported.status in REFUND:
         raise CannotAccept(
             "refunds are recorded only as the gateway tells them: dismiss it with a reason"
         )
-    if told.status in PAID and not payment.is_paid and _was_told_as_paid(payment):
+    if reported.status in PAID and not payment.is_paid and _was_reported_as_paid(payment):
         raise CannotAccept(
             "its settlement was processed once and reversed: pay the order with a new payment"
         )
 
 
-def _changes(payment: Payment, told: PaymentNotification) -> bool:
-    decision = next_status(PaymentStatus(payment.status), PaymentStatus(told.status))
-    return not isinstance(decision, Repeat | Ignore)
+def _changes(payment: Payment, reported: PaymentNotification) -> bool:
+    decision = next_status(PaymentStatus(payment.status), PaymentStatus(reported.status))
+    return not isinstance(decision, Duplicate | Stale)
 
 
-def _was_told_as_paid(payment: Payment) -> bool:
+def _was_reported_as_paid(payment: Payment) -> bool:
     event_id = processed_event_id(payment)
     return (
         OutboxEvent.objects.filter(event_id=event_id).exists()

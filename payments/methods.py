@@ -1,7 +1,6 @@
-"""The ways to pay that checkout offers, one for each enabled provider, and "free"."""
+"""The ways to pay that checkout offers: one for each enabled provider, and "free"."""
 
 from functools import partial
-from typing import Final
 
 from django.conf import settings
 
@@ -9,10 +8,7 @@ from orders.models import Order
 from orders.payment_methods import FREE, PaymentMethod, register
 from payments.models import Payment
 from payments.notifications import record
-from payments.providers.sandbox import SANDBOX, settlement
-
-#: The gateways: their payments wait for the webhook.
-GATEWAYS: Final = ("midtrans", "xendit")
+from payments.providers import provider
 
 
 def register_enabled() -> None:
@@ -22,23 +18,17 @@ def register_enabled() -> None:
 
 
 def method(name: str) -> PaymentMethod:
-    """Return the payment method of one provider, or "free". Raises `KeyError`."""
-    if name in (FREE, SANDBOX):
-        return PaymentMethod(name=name, open=partial(settle_at_once, provider=name))
-    if name in GATEWAYS:
-        return PaymentMethod(name=name, open=partial(wait_for_gateway, provider=name))
-    raise KeyError(name)
+    """Return the payment method of one provider. Raises `UnknownProvider`."""
+    return PaymentMethod(name=provider(name).name, open=partial(open_payment, provider_name=name))
 
 
-def wait_for_gateway(order: Order, *, provider: str) -> None:
-    """Open the payment that waits for `provider` to call; inside checkout's transaction."""
-    _open(order, provider)
-
-
-def settle_at_once(order: Order, *, provider: str) -> None:
-    """Open a payment and settle it, the way a gateway's notification would."""
-    record(settlement(_open(order, provider)))
-
-
-def _open(order: Order, provider: str) -> Payment:
-    return Payment.objects.create(order=order, provider=provider, amount_rupiah=order.total_rupiah)
+def open_payment(order: Order, *, provider_name: str) -> None:
+    """Open the order's payment, inside checkout's transaction; settle it where no gateway is
+    needed, the way a gateway's notification would.
+    """
+    payment = Payment.objects.create(
+        order=order, provider=provider_name, amount_rupiah=order.total_rupiah
+    )
+    settlement = provider(provider_name).settle_at_once(payment)
+    if settlement is not None:
+        record(settlement)

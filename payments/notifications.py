@@ -6,8 +6,8 @@ import structlog
 from django.conf import settings
 from django.db import connection, transaction
 
-from payments.applying import apply_notification
-from payments.matching import lock_payment
+from payments.apply import apply_notification
+from payments.attempts import lock_reported_payment
 from payments.models import PaymentNotification
 from payments.providers.base import GatewayNotification
 
@@ -49,7 +49,7 @@ def record(notification: GatewayNotification) -> Received:
     stored, is_new = _store(notification)
     if not is_new and stored.outcome != _Outcome.UNMATCHED:
         return _ended(stored, is_repeat=True)
-    payment = lock_payment(notification)
+    payment = lock_reported_payment(notification)
     if payment is None:
         return _ended(stored, is_repeat=not is_new)
     # Another repeat may have been applied while this one waited for the lock.

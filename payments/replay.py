@@ -23,22 +23,15 @@ from datetime import datetime
 from payments.letters import Letter, join
 from payments.story import Story, story
 from skincare.events import dead_letters, interventions
-from skincare.events.claim import Finished, NotFound, StillInProgress
 from skincare.events.dead_letters import Report
-from skincare.events.interventions import (
-    AlreadyFinished,
-    ReasonMissing,
-    Replayed,
-    UnknownEvent,
-)
+from skincare.events.exceptions import AlreadyFinished, ReasonMissing, StillInProgress, UnknownEvent
+from skincare.events.interventions import Replayed
 from skincare.events.letters import Filter, State
 from skincare.events.models import ProcessedEvent
 from skincare.events.moments import moment_since
 
 __all__ = [
     "AlreadyFinished",
-    "Finished",
-    "NotFound",
     "NothingChosen",
     "ReasonMissing",
     "Replayed",
@@ -104,7 +97,7 @@ def skip(event_id: str, reason: str, *, actor: str = SHELL) -> ProcessedEvent:
     done; an email that is still to come is never sent. Its message in the dead-letter queue can be
     discarded after that. `replay(event_id, force=True)` undoes it.
 
-    Raises `ReasonMissing`, `NotFound` (no worker ever claimed it), `Finished` and
+    Raises `ReasonMissing`, `UnknownEvent` (no worker ever claimed it), `AlreadyFinished` and
     `StillInProgress`.
     """
     return interventions.skip(event_id, reason=reason, actor=actor)

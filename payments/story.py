@@ -8,7 +8,7 @@ from django.utils.timezone import localtime
 
 from orders.models import Order, OrderTransition, StockMovement
 from payments.models import Payment
-from skincare.events.interventions import UnknownEvent
+from skincare.events.exceptions import UnknownEvent
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.timeline import Moment, timeline
 

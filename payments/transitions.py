@@ -32,12 +32,12 @@ class Apply:
 
 
 @dataclass(frozen=True)
-class Repeat:
+class Duplicate:
     """The payment is in the notified state already."""
 
 
 @dataclass(frozen=True)
-class Ignore:
+class Stale:
     """The notified state is earlier than the payment's."""
 
     reason: str
@@ -50,7 +50,7 @@ class Hold:
     reason: str
 
 
-Decision = Apply | Repeat | Ignore | Hold
+Decision = Apply | Duplicate | Stale | Hold
 
 _S = PaymentStatus
 _COLUMNS: Final = (
@@ -98,8 +98,8 @@ def next_status(current: PaymentStatus, notified: PaymentStatus) -> Decision:
         case ">":
             return Apply(notified)
         case "=":
-            return Repeat()
+            return Duplicate()
         case ".":
-            return Ignore(f"{notified} is earlier than {current}")
+            return Stale(f"{notified} is earlier than {current}")
         case _:
             return Hold(f"{notified} was notified, but the payment is {current}")

@@ -6,31 +6,21 @@ from uuid import UUID
 import structlog
 from django.db import transaction
 
-from orders.lifecycle import lock_order
+from orders.exceptions import OrderNotFound
+from orders.locks import lock_order
 from orders.models import Order
-from payments.applying import apply_notification
-from payments.matching import lock_payment
+from payments.apply import apply_notification
+from payments.attempts import lock_reported_payment
+from payments.exceptions import AnotherOrder, NotUnmatched
 from payments.models import Payment, PaymentNotification
 from payments.providers.base import GatewayNotification
 from payments.status import PaymentStatus
 from skincare.events import audit
-from skincare.events.interventions import ReasonMissing
+from skincare.events.exceptions import ReasonMissing
 
 log = structlog.get_logger(__name__)
 
 _Outcome = PaymentNotification.Outcome
-
-
-class NotUnmatched(Exception):
-    """The notification has its outcome already, or there is none with this id."""
-
-
-class NoSuchOrder(Exception):
-    """There is no order with this number or id."""
-
-
-class AnotherOrder(Exception):
-    """The gateway's transaction belongs to another order."""
 
 
 def match(*, notification_id: int, order: str, reason: str, user: Any) -> Payment:
@@ -38,18 +28,18 @@ def match(*, notification_id: int, order: str, reason: str, user: Any) -> Paymen
 
     It pays nothing yet: the payment and the order are held, because the gateway did not name the
     order. `payments.held` then accepts what was told, which takes another person's yes. Raises
-    `NotUnmatched`, `NoSuchOrder`, `AnotherOrder` and `ReasonMissing`.
+    `NotUnmatched`, `OrderNotFound`, `AnotherOrder` and `ReasonMissing`.
     """
     _check_reason(reason)
     with transaction.atomic():
         # Order first, as a webhook does that repeats the notification at this moment.
         found = lock_order(_find(order).pk)
         stored = _lock_unmatched(notification_id)
-        told = _normal_form(stored, order=found, doubt=f"matched by hand: {reason}")
-        payment = lock_payment(told)
+        reported = _normal_form(stored, order=found, review_reason=f"matched by hand: {reason}")
+        payment = lock_reported_payment(reported)
         if payment is None or payment.order_id != found.pk:
             raise AnotherOrder(str(stored))
-        applied = apply_notification(payment, told)
+        applied = apply_notification(payment, reported)
         stored.decide(payment=payment, outcome=applied.outcome, reason=applied.reason)
         audit.record(
             actor=user.get_username(),
@@ -103,12 +93,14 @@ def _find(order: str) -> Order:
     except ValueError:
         found = Order.objects.filter(number=order.strip().upper()).first()
     if found is None:
-        raise NoSuchOrder(order)
+        raise OrderNotFound(f"there is no order {order}")
     return found
 
 
-def _normal_form(stored: PaymentNotification, *, order: Order, doubt: str) -> GatewayNotification:
-    """Return what was told as if it named the order, and as doubtful. Its refunds are left out."""
+def _normal_form(
+    stored: PaymentNotification, *, order: Order, review_reason: str
+) -> GatewayNotification:
+    """Return what was reported as if it named the order, for review. Its refunds are left out."""
     return GatewayNotification(
         provider=stored.provider,
         identity=stored.identity,
@@ -119,6 +111,6 @@ def _normal_form(stored: PaymentNotification, *, order: Order, doubt: str) -> Ga
         currency=stored.currency,
         occurred_at=stored.occurred_at,
         channel=stored.channel,
-        doubt=doubt,
+        review_reason=review_reason,
         payload=stored.payload,
     )

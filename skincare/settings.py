@@ -12,6 +12,7 @@ from pathlib import Path
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from payments.providers import choosable
 from skincare import connections
 from skincare.environment import Environment, check_hosts, check_region, check_secret
 from skincare.sqs.policy import SQSPolicy
@@ -114,21 +115,22 @@ connections.check_queue_url(
 
 PAYMENT_PROVIDERS = env.words(
     "PAYMENT_PROVIDERS",
-    default=["midtrans", "xendit"] if IN_PRODUCTION else ["midtrans", "xendit", "sandbox"],
+    default=choosable(in_production=IN_PRODUCTION),
 )
 if not PAYMENT_PROVIDERS:
     raise ImproperlyConfigured(
         "PAYMENT_PROVIDERS is empty, so nobody could pay: name midtrans, xendit or both."
     )
-unknown_providers = set(PAYMENT_PROVIDERS) - {"midtrans", "xendit", "sandbox"}
+unknown_providers = set(PAYMENT_PROVIDERS) - set(choosable(in_production=False))
 if unknown_providers:
     raise ImproperlyConfigured(
         f"PAYMENT_PROVIDERS names {', '.join(sorted(unknown_providers))[:80]}: "
-        "known are midtrans, xendit and sandbox."
+        f"known are {', '.join(choosable(in_production=IN_PRODUCTION))}."
     )
-if IN_PRODUCTION and "sandbox" in PAYMENT_PROVIDERS:
+for local_only in set(PAYMENT_PROVIDERS) - set(choosable(in_production=IN_PRODUCTION)):
     raise ImproperlyConfigured(
-        "PAYMENT_PROVIDERS enables sandbox in production, where anyone could pay so. Remove it."
+        f"PAYMENT_PROVIDERS enables {local_only} in production, where anyone could pay so. "
+        "Remove it."
     )
 
 
@@ -136,12 +138,14 @@ def provider_secret(provider: str, name: str, *, development: str) -> str:
     """Return the secret that proves a webhook is the provider's; empty only where it is disabled.
 
     With an empty secret anybody could forge a payment, so in production an enabled provider without
-    one, or with one that can be guessed, stops the process.
+    one, or with one that can be guessed, stops the process. A disabled one keeps its secret where
+    that is set: the orders that were made with it may still be paid.
     """
-    if provider not in PAYMENT_PROVIDERS:
-        return ""
-    secret = required(name, development=development)
-    if IN_PRODUCTION:
+    if provider in PAYMENT_PROVIDERS:
+        secret = required(name, development=development)
+    else:
+        secret = env.text(name)
+    if IN_PRODUCTION and secret:
         check_secret(name, secret)
     return secret
 
@@ -152,6 +156,14 @@ MIDTRANS_SERVER_KEY = provider_secret(
 XENDIT_CALLBACK_TOKEN = provider_secret(
     "xendit", "XENDIT_CALLBACK_TOKEN", development="xendit-development-token"
 )
+
+# The secrets before these, which stay valid while both are in use.
+MIDTRANS_SERVER_KEY_PREVIOUS = env.text("MIDTRANS_SERVER_KEY_PREVIOUS")
+XENDIT_CALLBACK_TOKEN_PREVIOUS = env.text("XENDIT_CALLBACK_TOKEN_PREVIOUS")
+if IN_PRODUCTION:
+    for name in ("MIDTRANS_SERVER_KEY_PREVIOUS", "XENDIT_CALLBACK_TOKEN_PREVIOUS"):
+        if vars()[name]:
+            check_secret(name, vars()[name])
 
 SENTRY_DSN = env.text("SENTRY_DSN")
 if SENTRY_DSN:
@@ -318,6 +330,8 @@ keep_secret(  # from all lines and reports
         SECRET_KEY,
         MIDTRANS_SERVER_KEY,
         XENDIT_CALLBACK_TOKEN,
+        MIDTRANS_SERVER_KEY_PREVIOUS,
+        XENDIT_CALLBACK_TOKEN_PREVIOUS,
         str(DATABASES["default"].get("PASSWORD", "")),
         str(vars().get("EMAIL_HOST_PASSWORD", "")),
     ]

@@ -4,31 +4,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from payments.status import PaymentStatus
+
+if TYPE_CHECKING:
+    from payments.models import Payment
 
 #: The only currency of the shop.
 CURRENCY: Final = "IDR"
 
 #: The largest amount that is taken for an amount at all: a quadrillion rupiah.
 MAX_AMOUNT: Final = Decimal(10) ** 15
-
-
-class Forged(Exception):
-    """The notification does not prove that it comes from the gateway."""
-
-
-class Malformed(Exception):
-    """The notification is not what the gateway's documentation says: `field` breaks `rule`."""
-
-    def __init__(self, field: str, rule: str) -> None:
-        super().__init__(field, rule)
-        self.field = field
-        self.rule = rule
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.rule}"
 
 
 @dataclass(frozen=True)
@@ -54,8 +41,9 @@ class GatewayNotification:
     - `order_reference` is our order id as the gateway got it; empty where it does not say it.
     - `amount` is what the transaction is worth, in rupiah as the gateway says it (not yet known to
       be whole); None where it does not say it.
-    - `status` is None only where `doubt` says that the gateway's word for it is unknown.
-    - `doubt` is why a person must decide, whatever the status says; empty where nothing is odd.
+    - `status` is None only where `review_reason` says that the gateway's word for it is unknown.
+    - `review_reason` is why a person must decide, whatever the status says; empty where nothing is
+      odd.
     - `payload` holds the fields that are kept: never a secret, card data or customer data.
     """
 
@@ -70,28 +58,64 @@ class GatewayNotification:
     channel: str = ""
     other_ids: tuple[str, ...] = ()
     refunds: tuple[GatewayRefund, ...] = ()
-    doubt: str = ""
+    review_reason: str = ""
     payload: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Provider(Protocol):
-    """A payment gateway that calls our webhook."""
+@dataclass(frozen=True)
+class Secret:
+    """A secret of a provider: the setting that holds it (and the environment variable, which have
+    one name), and where the operator finds its value.
 
-    name: str
+    The setting `<name>_PREVIOUS` holds the value before, which stays valid during a rotation.
+    """
+
+    setting: str
+    source: str
+
+
+class Provider:
+    """A way to be paid. A new one is a module here and a line in `payments.providers`.
+
+    - `name` is what checkout, settings, payments and the webhook's address call it.
+    - `secrets` are its settings that must not be empty where checkout offers it.
+    - `in_production` says whether it may be offered there.
+    """
+
+    name: ClassVar[str]
+    secrets: ClassVar[tuple[Secret, ...]] = ()
+    in_production: ClassVar[bool] = True
+
+    def settle_at_once(self, payment: "Payment") -> "GatewayNotification | None":
+        """Return the settlement of a payment that needs no gateway; None where the buyer has to
+        pay first.
+        """
+        return None
+
+
+class Gateway(Provider):
+    """A provider that calls our webhook at /v1/webhooks/<name>.
+
+    - `webhook_summary` and `webhook_parameters` describe the route in the OpenAPI document.
+    """
+
+    webhook_summary: ClassVar[str]
+    webhook_parameters: ClassVar[tuple[Mapping[str, Any], ...]] = ()
 
     def verify(self, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
         """Return the JSON object in `body` once it is proven to be the gateway's.
 
-        Raises `Forged`, and `Malformed` where it cannot be read.
+        `headers` have lower-case names. Raises `InvalidSignature`, and `Malformed` where it cannot
+        be read.
         """
-        ...
+        raise NotImplementedError
 
     def parse(self, document: dict[str, Any]) -> GatewayNotification | None:
         """Return the normal form of a verified document.
 
-        None where it tells nothing of a payment (another product's event). Raises `Malformed`.
+        None where it says nothing of a payment (another product's event). Raises `Malformed`.
         """
-        ...
+        raise NotImplementedError
 
 
 def whole_rupiah(amount: Decimal) -> int | None:

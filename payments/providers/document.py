@@ -10,7 +10,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, NoReturn
 
-from payments.providers.base import MAX_AMOUNT, Malformed
+from payments.exceptions import Malformed
+from payments.providers.base import MAX_AMOUNT
 
 _DECIMAL_TEXT: Final = re.compile(r"\d{1,16}(\.\d{1,4})?\Z")
 _MAX_DECIMAL_PLACES: Final = 4

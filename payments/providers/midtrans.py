@@ -13,7 +13,8 @@ from typing import Any, Final, Literal
 
 from django.conf import settings
 
-from payments.providers.base import Forged, GatewayNotification, GatewayRefund, Malformed
+from payments.exceptions import InvalidSignature, Malformed
+from payments.providers.base import Gateway, GatewayNotification, GatewayRefund, Secret
 from payments.providers.document import (
     amount_text,
     kept_fields,
@@ -81,10 +82,12 @@ _KEPT_OF_REFUND: Final = frozenset(
 )
 
 
-class Midtrans:
+class Midtrans(Gateway):
     """The gateway Midtrans."""
 
     name = "midtrans"
+    secrets = (Secret("MIDTRANS_SERVER_KEY", "Midtrans dashboard, Settings, Access Keys"),)
+    webhook_summary = "Midtrans notifies a transaction"
 
     def verify(self, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
         """Check `signature_key`: lower-case hex SHA-512 over three of the strings and our key.
@@ -97,13 +100,13 @@ class Midtrans:
         )
         server_key = settings.MIDTRANS_SERVER_KEY
         if not server_key:
-            raise Forged("MIDTRANS_SERVER_KEY is empty: nothing can be verified")
+            raise InvalidSignature("MIDTRANS_SERVER_KEY is empty: nothing can be verified")
         expected = hashlib.sha512((signed + server_key).encode()).hexdigest()
         received = document.get("signature_key")
         if not isinstance(received, str) or not hmac.compare_digest(
             expected.encode(), received.encode("utf-8", "surrogatepass")
         ):
-            raise Forged("signature_key does not match")
+            raise InvalidSignature("signature_key does not match")
         return document
 
     def parse(self, document: dict[str, Any]) -> GatewayNotification | None:
@@ -114,9 +117,9 @@ class Midtrans:
         transaction_id = text(document, "transaction_id", max_length=128)
         occurred_at = _occurred_at(document)
         refunds = _refunds(document, word, occurred_at)
-        status, doubt = _read_status(word, status_code, fraud_status)
-        if status in REFUND and not refunds and not doubt:
-            doubt = f"{word} without an amount"
+        status, review_reason = _read_status(word, status_code, fraud_status)
+        if status in REFUND and not refunds and not review_reason:
+            review_reason = f"{word} without an amount"
         parts = [transaction_id, word, status_code]
         if fraud_status:
             parts.append(fraud_status)
@@ -134,7 +137,7 @@ class Midtrans:
             occurred_at=occurred_at,
             channel=optional_text(document, "payment_type", max_length=64),
             refunds=refunds,
-            doubt=doubt,
+            review_reason=review_reason,
             payload=_kept(document),
         )
 

@@ -17,7 +17,8 @@ from typing import Any, Final
 import structlog
 from django.conf import settings
 
-from payments.providers.base import Forged, GatewayNotification, GatewayRefund, Malformed
+from payments.exceptions import InvalidSignature, Malformed
+from payments.providers.base import Gateway, GatewayNotification, GatewayRefund, Secret
 from payments.providers.document import (
     amount_number,
     child,
@@ -89,19 +90,24 @@ _KEPT: Final = frozenset(
 _KEPT_OF_CAPTURE: Final = frozenset({"capture_id", "capture_amount", "capture_timestamp"})
 
 
-class Xendit:
+class Xendit(Gateway):
     """The gateway Xendit."""
 
     name = "xendit"
+    secrets = (Secret("XENDIT_CALLBACK_TOKEN", "Xendit dashboard, Settings, Webhooks"),)
+    webhook_summary = "Xendit notifies a payment"
+    webhook_parameters = (
+        {"name": _TOKEN_HEADER, "in": "header", "required": True, "schema": {"type": "string"}},
+    )
 
     def verify(self, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
         """Check the callback token of the dashboard, then read the body."""
         token = settings.XENDIT_CALLBACK_TOKEN
         if not token:
-            raise Forged("XENDIT_CALLBACK_TOKEN is empty: nothing can be verified")
+            raise InvalidSignature("XENDIT_CALLBACK_TOKEN is empty: nothing can be verified")
         received = headers.get(_TOKEN_HEADER, "")
         if not hmac.compare_digest(token.encode(), received.encode("utf-8", "surrogatepass")):
-            raise Forged(f"{_TOKEN_HEADER} does not match")
+            raise InvalidSignature(f"{_TOKEN_HEADER} does not match")
         return load_object(body)
 
     def parse(self, document: dict[str, Any]) -> GatewayNotification | None:
@@ -122,11 +128,11 @@ def _invoice(document: Mapping[str, Any]) -> GatewayNotification:
     invoice_id = text(document, "id", max_length=128)
     status = _INVOICE_STATUSES.get(word)
     amount = amount_number(document, "amount")
-    doubt = "" if status else f"unknown invoice status {word}"
+    review_reason = "" if status else f"unknown invoice status {word}"
     if status is PaymentStatus.SETTLED and document.get("paid_amount") is not None:
         paid = amount_number(document, "paid_amount")
         if paid != amount:
-            doubt = f"invoice of {amount} was paid with {paid}"
+            review_reason = f"invoice of {amount} was paid with {paid}"
     payment_id = optional_text(document, "payment_id", max_length=128)
     return GatewayNotification(
         provider=Xendit.name,
@@ -140,7 +146,7 @@ def _invoice(document: Mapping[str, Any]) -> GatewayNotification:
         occurred_at=_first_moment(document, "paid_at", "updated", "created"),
         channel=optional_text(document, "payment_channel", max_length=64)
         or optional_text(document, "payment_method", max_length=64),
-        doubt=doubt,
+        review_reason=review_reason,
         payload=kept_fields(document, _KEPT),
     )
 
@@ -156,7 +162,7 @@ def _payment(document: Mapping[str, Any], event: str) -> GatewayNotification:
         or optional_text(data, "id", max_length=128)
         or text(data, "payment_request_id", max_length=128)
     )
-    doubt = "" if word in agreeing else f"{event} with status {word}"
+    review_reason = "" if word in agreeing else f"{event} with status {word}"
     return GatewayNotification(
         provider=Xendit.name,
         identity=f"payment:{payment_id}:{event}:{word}",
@@ -167,7 +173,7 @@ def _payment(document: Mapping[str, Any], event: str) -> GatewayNotification:
         currency=text(data, "currency", max_length=8),
         occurred_at=_first_moment(data, "updated", "created", fallback=document),
         channel=optional_text(data, "channel_code", max_length=64),
-        doubt=doubt,
+        review_reason=review_reason,
         payload={"event": event, **_kept_payment(data)},
     )
 
@@ -216,7 +222,7 @@ def _refund(document: Mapping[str, Any]) -> GatewayNotification:
         occurred_at=occurred_at,
         channel=optional_text(data, "channel_code", max_length=64),
         refunds=(GatewayRefund(refund_id, amount_number(data, "amount"), "refund", occurred_at),),
-        doubt="" if word == "SUCCEEDED" else f"{_REFUND_SUCCEEDED} with status {word}",
+        review_reason="" if word == "SUCCEEDED" else f"{_REFUND_SUCCEEDED} with status {word}",
         payload={"event": _REFUND_SUCCEEDED, **kept_fields(data, _KEPT)},
     )
 

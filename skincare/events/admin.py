@@ -10,8 +10,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from skincare.events.claim import StillInProgress
-from skincare.events.interventions import AlreadyFinished, UnknownEvent, put_back
+from skincare.events.exceptions import AlreadyFinished, StillInProgress, UnknownEvent
+from skincare.events.interventions import put_back
 from skincare.events.models import OutboxEvent, ProcessedEvent
 
 #: Characters of an error in the list; the event's own page has all of it.

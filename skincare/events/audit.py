@@ -11,8 +11,16 @@ from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 
+from skincare.events.exceptions import ReasonMissing
+
 #: The user that entries of the shell and of manage.py belong to. It cannot log in.
 SYSTEM_USER: Final = "manage.py"
+
+
+def check_reason(reason: str) -> None:
+    """Raise `ReasonMissing` where a person gave no reason for what they do."""
+    if not reason.strip():
+        raise ReasonMissing(ReasonMissing.__doc__)
 
 
 def record(

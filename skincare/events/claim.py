@@ -1,6 +1,7 @@
 """The claim: which worker may process an event, until when, and how it ended.
 
-All writes to `ProcessedEvent` are here, and each is one statement. A claim's `fence` grows with
+All changes of a `ProcessedEvent` are here, and each is one statement; only its deletion is
+elsewhere, in `skincare.events.retention`. A claim's `fence` grows with
 every take-over, so a worker that lost its claim (stopped, then continued after its lease) can
 commit nothing.
 """
@@ -14,6 +15,12 @@ from django.db import connection
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from skincare.events.exceptions import (
+    AlreadyFinished,
+    LostClaim,
+    StillInProgress,
+    UnknownEvent,
+)
 from skincare.events.models import ProcessedEvent
 from skincare.events.schema import Event, is_same_event, payload_hash
 
@@ -21,22 +28,6 @@ _Status = ProcessedEvent.Status
 
 #: The last error of an event that a person has opened again.
 REOPENED: Final = "reopened for a replay"
-
-
-class LostClaim(Exception):
-    """Another worker took the event over: nothing of this try may be committed."""
-
-
-class NotFound(Exception):
-    """No event with this id was ever claimed."""
-
-
-class Finished(Exception):
-    """The event is done or skipped already."""
-
-
-class StillInProgress(Exception):
-    """A worker holds the event; its lease must end first."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +176,7 @@ def reopen(event_id: str) -> ProcessedEvent:
     """Make a finished or failed event claimable again, effects and email included.
 
     The effects of the shop are keyed by event id, so what they did stays done once; the email is
-    sent again under the same Message-ID. Raises `NotFound`.
+    sent again under the same Message-ID. Raises `UnknownEvent`.
     """
     updated = ProcessedEvent.objects.filter(event_id=event_id).update(
         status=_Status.FAILED,
@@ -196,14 +187,14 @@ def reopen(event_id: str) -> ProcessedEvent:
         last_error=REOPENED,
     )
     if not updated:
-        raise NotFound(event_id)
+        raise UnknownEvent(event_id)
     return ProcessedEvent.objects.get(event_id=event_id)
 
 
 def skip_event(event_id: str, reason: str) -> ProcessedEvent:
     """Record by hand that nothing more is to be done for an event that is not finished.
 
-    Whoever still works on it has lost its claim. Raises `NotFound`, `Finished` and
+    Whoever still works on it has lost its claim. Raises `UnknownEvent`, `AlreadyFinished` and
     `StillInProgress`.
     """
     unfinished = ProcessedEvent.objects.filter(event_id=event_id).exclude(
@@ -220,9 +211,9 @@ def skip_event(event_id: str, reason: str) -> ProcessedEvent:
     )
     processed = ProcessedEvent.objects.filter(event_id=event_id).first()
     if processed is None:
-        raise NotFound(event_id)
+        raise UnknownEvent(event_id)
     if not skipped and processed.is_finished:
-        raise Finished(f"{event_id} is {processed.status}")
+        raise AlreadyFinished(f"{event_id} is {processed.status}")
     if not skipped:
         raise StillInProgress(f"{processed.worker} until {processed.lease_expires_at}")
     return processed

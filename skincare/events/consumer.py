@@ -11,9 +11,10 @@ from django.db import Error as DatabaseError
 from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
-from skincare.events.claim import Claim, Conflict, Duplicate, InProgress, LostClaim, claim
-from skincare.events.handlers import Handler, TerminalError, handler_for
-from skincare.events.schema import Event, InvalidEvent, parse_event
+from skincare.events.claim import Claim, Conflict, Duplicate, InProgress, claim
+from skincare.events.exceptions import InvalidEvent, LostClaim, TerminalError
+from skincare.events.handlers import Handler, handler_for
+from skincare.events.schema import Event, parse_event
 from skincare.sqs.outcome import RetryLater, Terminal
 from skincare.telemetry import metrics
 

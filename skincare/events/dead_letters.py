@@ -18,15 +18,14 @@ from django.conf import settings
 from django.db import transaction
 
 from skincare.events import audit
-from skincare.events.claim import StillInProgress
-from skincare.events.interventions import (
+from skincare.events.exceptions import (
     AlreadyFinished,
     AnotherEvent,
-    ReasonMissing,
-    put_back_received,
+    EventTooLarge,
+    StillInProgress,
 )
+from skincare.events.interventions import put_back_received
 from skincare.events.letters import DeadLetter, Filter, State, read_letters
-from skincare.events.outbox import EventTooLarge
 from skincare.sqs.client import make_client
 from skincare.sqs.dead_letters import DeadLetterQueue
 
@@ -152,8 +151,7 @@ def discard(
     Each has an audit entry with the `reason`, its event's document, or its body's SHA-256 where
     there is no event. Raises `ReasonMissing`, and as `peek` does.
     """
-    if not reason.strip():
-        raise ReasonMissing(ReasonMissing.__doc__)
+    audit.check_reason(reason)
 
     def drop(letter: DeadLetter) -> Outcome:
         if not dry_run:

@@ -3,11 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from skincare.events.exceptions import DuplicateHandler
 from skincare.events.schema import Event
-
-
-class TerminalError(Exception):
-    """The event can never be processed as it is: trying again is useless, a person must look."""
 
 
 @dataclass(frozen=True)
@@ -22,10 +19,6 @@ class Handler:
 
     effects: Callable[[Event], None]
     notify: Callable[[Event], None] | None = None
-
-
-class DuplicateHandler(Exception):
-    """Two apps want the same event type."""
 
 
 _handlers: dict[str, Handler] = {}

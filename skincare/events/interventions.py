@@ -10,32 +10,12 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from skincare.events import audit, outbox
-from skincare.events.claim import StillInProgress, reopen, skip_event
+from skincare.events.claim import reopen, skip_event
+from skincare.events.exceptions import AlreadyFinished, AnotherEvent, StillInProgress, UnknownEvent
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.schema import Event, is_same_event
 
 log = structlog.get_logger(__name__)
-
-
-class UnknownEvent(Exception):
-    """No event with this id was ever published or received here."""
-
-
-class AlreadyFinished(Exception):
-    """The event is finished. replay(event_id, force=True) repeats it."""
-
-    def __init__(self, event_id: str, repeats: str) -> None:
-        super().__init__(f"{event_id} is finished; force=True would repeat it: {repeats}")
-        self.event_id = event_id
-        self.repeats = repeats
-
-
-class AnotherEvent(Exception):
-    """Another event, with another payload, is stored under this id."""
-
-
-class ReasonMissing(Exception):
-    """Say why: the reason is kept for whoever looks later."""
 
 
 @dataclass(frozen=True)
@@ -87,10 +67,9 @@ def skip(event_id: str, *, reason: str, actor: str) -> ProcessedEvent:
     """Mark an event as skipped: no worker processes it any more, whatever lies on the queue.
 
     What it has done stays done; an email that is still to come is never sent. Raises
-    `ReasonMissing`, `claim.NotFound`, `claim.Finished` and `claim.StillInProgress`.
+    `ReasonMissing`, `UnknownEvent`, `AlreadyFinished` and `StillInProgress`.
     """
-    if not reason.strip():
-        raise ReasonMissing(ReasonMissing.__doc__)
+    audit.check_reason(reason)
     with transaction.atomic():
         processed = skip_event(event_id, f"skipped by hand: {reason}")
         audit.record(
@@ -140,7 +119,9 @@ def _open(event_id: str, processed: ProcessedEvent | None, *, force: bool) -> No
         return
     if processed.is_finished:
         if not force:
-            raise AlreadyFinished(event_id, repeats(processed))
+            raise AlreadyFinished(
+                f"{event_id} is finished; force=True would repeat it: {repeats(processed)}"
+            )
         reopen(event_id)
     elif is_leased(processed):
         raise StillInProgress(f"{processed.worker} until {processed.lease_expires_at}")

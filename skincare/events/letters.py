@@ -11,10 +11,11 @@ from typing import Any, Final, Literal
 from django.conf import settings
 from django.utils import timezone
 
+from skincare.events.exceptions import InvalidEvent
 from skincare.events.interventions import is_another
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.routing import ORDER_TASK, PAYMENT_TASK, adopt
-from skincare.events.schema import Event, InvalidEvent, parse_event
+from skincare.events.schema import Event, parse_event
 from skincare.sqs.admission import admit
 from skincare.sqs.adoption import Adopted
 from skincare.sqs.dead_letters import Message

@@ -41,8 +41,9 @@ class OutboxEvent(models.Model):
 class ProcessedEvent(models.Model):
     """The claim on an event and all that is known of its processing.
 
-    One row per `event_id`, for ever: it says who may process the event, until when, and how it
-    ended. It is changed only by `skincare.events.claim`.
+    One row per `event_id`: it says who may process the event, until when, and how it ended. It is
+    changed only by `skincare.events.claim`, and deleted by `skincare.events.retention` long after
+    the event is finished.
     """
 
     class Status(models.TextChoices):

@@ -11,6 +11,8 @@ from typing import Final
 
 from django.utils import timezone
 
+from skincare.events.exceptions import InvalidDuration, InvalidMoment
+
 EARLIEST: Final = datetime(2000, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(2100, 1, 1, tzinfo=UTC)
 #: PostgreSQL takes no offset of 16 hours or more (MAX_TZDISP_HOUR in its timestamp.h); RFC 3339
@@ -22,14 +24,6 @@ _RFC3339: Final = re.compile(
 )
 _DURATION: Final = re.compile(r"(\d{1,6})([smhd])\Z", re.ASCII)
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-
-
-class InvalidMoment(ValueError):
-    """The text is no RFC 3339 time, or the moment is out of bounds: the text says which."""
-
-
-class InvalidDuration(ValueError):
-    """Write a time as 90s, 30m, 2h or 7d ago, or as 2026-11-11T00:00:00+07:00."""
 
 
 def check_moment(moment: datetime) -> datetime:

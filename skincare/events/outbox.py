@@ -9,23 +9,12 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from skincare.events import relay
+from skincare.events.exceptions import EventTooLarge, OutsideTransaction, UnknownEvent
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.schema import Event
 from skincare.telemetry.request_id import current_request_id
 
 log = structlog.get_logger(__name__)
-
-
-class OutsideTransaction(RuntimeError):
-    """publish() outside transaction.atomic(): the event could outlive a failed change."""
-
-
-class EventTooLarge(ValueError):
-    """The event's JSON is larger than settings.EVENT_MAX_BYTES: send ids, not snapshots."""
-
-
-class NotFound(Exception):
-    """No event with this id is in the outbox or was ever processed."""
 
 
 _INSERT = """
@@ -74,7 +63,7 @@ def _with_request_id(document: dict[str, Any]) -> dict[str, Any]:
 def resend(event_id: str) -> None:
     """Send a published or received event once more, under the same event id.
 
-    Raises `NotFound` where neither the outbox nor the processed events know it.
+    Raises `UnknownEvent` where neither the outbox nor the processed events know it.
     """
     with transaction.atomic():
         again = OutboxEvent.objects.filter(event_id=event_id).update(
@@ -83,7 +72,7 @@ def resend(event_id: str) -> None:
         if not again:
             processed = ProcessedEvent.objects.filter(event_id=event_id).first()
             if processed is None:
-                raise NotFound(event_id)
+                raise UnknownEvent(event_id)
             # It came from another producer, so it was never in this outbox.
             OutboxEvent.objects.create(
                 event_id=processed.event_id,

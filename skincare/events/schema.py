@@ -15,7 +15,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from skincare.events.moments import InvalidMoment, parse_moment
+from skincare.events.exceptions import InvalidEvent, InvalidMoment
+from skincare.events.moments import parse_moment
 
 ORDER_CONFIRMED: Final = "order.confirmed"
 PAYMENT_PROCESSED: Final = "payment.processed"
@@ -40,18 +41,6 @@ IDENTITY_FIELDS: Final = (
 )
 _MAX_AMOUNT: Final = 2**63 - 1
 _MAX_DEPTH: Final = 32  # levels of lists and objects within one extra key
-
-
-class InvalidEvent(ValueError):
-    """The document is not an event: `field` says where, `rule` says what was expected."""
-
-    def __init__(self, field: str, rule: str) -> None:
-        super().__init__(field, rule)
-        self.field = field
-        self.rule = rule
-
-    def __str__(self) -> str:
-        return f"{self.field}: {self.rule}"
 
 
 def _event_id(value: str) -> str:

@@ -8,7 +8,7 @@ from django.contrib.contenttypes.models import ContentType
 from django.db.models import Q
 
 from skincare.events.claim import REOPENED
-from skincare.events.interventions import UnknownEvent
+from skincare.events.exceptions import UnknownEvent
 from skincare.events.models import OutboxEvent, ProcessedEvent
 
 _Status = ProcessedEvent.Status

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from skincare.events import dead_letters
 from skincare.events.dead_letters import Report
-from skincare.events.interventions import ReasonMissing
+from skincare.events.exceptions import ReasonMissing
 from skincare.events.letters import DeadLetter, Filter, State
 from skincare.events.schema import EVENT_TYPES
 from skincare.operations.pages import actor_of, page_for, refuse, show

@@ -9,8 +9,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from payments.story import story
 from skincare.events import interventions
-from skincare.events.claim import Finished, NotFound, StillInProgress
-from skincare.events.interventions import AlreadyFinished, ReasonMissing, UnknownEvent
+from skincare.events.exceptions import AlreadyFinished, ReasonMissing, StillInProgress, UnknownEvent
 from skincare.operations.pages import actor_of, page_for, refuse, show
 
 
@@ -54,7 +53,7 @@ def skip(request: HttpRequest, event_id: str) -> HttpResponse:
     """Mark the event as skipped, with a reason."""
     try:
         interventions.skip(event_id, reason=request.POST.get("reason", ""), actor=actor_of(request))
-    except (ReasonMissing, NotFound, Finished, StillInProgress) as error:
+    except (ReasonMissing, UnknownEvent, AlreadyFinished, StillInProgress) as error:
         return refuse(request, error, to="operations:event", event_id=event_id)
     messages.success(request, "Marked as skipped: no worker will process it.")
     return redirect("operations:event", event_id=event_id)

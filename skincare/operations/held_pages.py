@@ -11,12 +11,12 @@ from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_GET, require_http_methods
 
 from orders import holds
-from orders.lifecycle import OrderNotFound
+from orders.exceptions import NotHeld, OrderNotFound
 from orders.models import Order
-from payments import held
+from payments import exceptions, held
 from payments import unmatched as unmatched_notifications
 from payments.models import Acceptance, Payment, PaymentNotification
-from skincare.events.interventions import ReasonMissing
+from skincare.events.exceptions import ReasonMissing
 from skincare.operations.pages import actor_of, page_for, refuse, show
 
 #: Rows of each list; the oldest come first.
@@ -24,16 +24,14 @@ SHOWN: Final = 100
 _REFUSALS: Final = (
     ReasonMissing,
     OrderNotFound,
-    held.NoSuchPayment,
-    held.NotHeld,
-    held.NotRequested,
-    held.AlreadyRequested,
-    held.SamePerson,
-    held.CannotAccept,
-    holds.NotHeld,
-    unmatched_notifications.NotUnmatched,
-    unmatched_notifications.NoSuchOrder,
-    unmatched_notifications.AnotherOrder,
+    NotHeld,
+    exceptions.PaymentNotFound,
+    exceptions.NotRequested,
+    exceptions.AlreadyRequested,
+    exceptions.SamePerson,
+    exceptions.CannotAccept,
+    exceptions.NotUnmatched,
+    exceptions.AnotherOrder,
 )
 
 
@@ -90,7 +88,7 @@ def payment(request: HttpRequest, payment_id: UUID) -> HttpResponse:
         "held_payment.html",
         title=f"Payment {found.pk}",
         payment=found,
-        told=held.what_was_told(found) if found.is_held else None,
+        told=held.what_was_reported(found) if found.is_held else None,
         notifications=found.notifications.order_by("received_at"),
         asked=Acceptance.objects.select_related("requested_by")
         .filter(payment=found, closed_at=None)

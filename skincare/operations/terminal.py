@@ -20,7 +20,8 @@ from django.core.management.base import (
 from django.db import DatabaseError
 from django.utils import timezone
 
-from skincare.events.moments import InvalidDuration, moment_since
+from skincare.events.exceptions import InvalidDuration
+from skincare.events.moments import moment_since
 from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable
 from skincare.telemetry.logs import send_to_stderr
 

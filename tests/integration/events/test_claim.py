@@ -9,16 +9,8 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from skincare.events.claim import (
-    Claim,
-    Conflict,
-    Duplicate,
-    InProgress,
-    LostClaim,
-    NotFound,
-    claim,
-    reopen,
-)
+from skincare.events.claim import Claim, Conflict, Duplicate, InProgress, claim, reopen
+from skincare.events.exceptions import LostClaim, UnknownEvent
 from skincare.events.models import ProcessedEvent
 from skincare.events.schema import Event, payload_hash
 from skincare.local.deadline import wait_until
@@ -241,7 +233,7 @@ def test_a_reopened_event_is_processed_from_the_start() -> None:
 
     again = claimed(event)
     assert (again.effects_done, again.fence) == (False, 3)
-    with pytest.raises(NotFound):
+    with pytest.raises(UnknownEvent):
         reopen("unknown")
 
 

@@ -8,7 +8,8 @@ from django.db import InterfaceError, OperationalError, connection
 from skincare.events import handlers
 from skincare.events.claim import Claim, claim
 from skincare.events.consumer import Outcome, process
-from skincare.events.handlers import DuplicateHandler, Handler, TerminalError
+from skincare.events.exceptions import DuplicateHandler, TerminalError
+from skincare.events.handlers import Handler
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.outbox import publish
 from skincare.events.schema import Event, parse_event

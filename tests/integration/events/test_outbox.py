@@ -8,8 +8,9 @@ from django.db import transaction
 
 from skincare.events import relay
 from skincare.events.claim import Claim, claim
+from skincare.events.exceptions import EventTooLarge, OutsideTransaction, UnknownEvent
 from skincare.events.models import OutboxEvent
-from skincare.events.outbox import EventTooLarge, NotFound, OutsideTransaction, publish, resend
+from skincare.events.outbox import publish, resend
 from tests.integration.events.event_documents import new_event
 
 CaptureOnCommit = Callable[..., Any]
@@ -87,5 +88,5 @@ def test_an_event_of_another_producer_can_be_resent_too() -> None:
     resend(event.event_id)
 
     assert OutboxEvent.objects.get().payload == event.document()
-    with pytest.raises(NotFound):
+    with pytest.raises(UnknownEvent):
         resend("unknown")

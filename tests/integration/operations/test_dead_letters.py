@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from skincare.events import dead_letters
 from skincare.events.dead_letters import Outcome
-from skincare.events.interventions import ReasonMissing
+from skincare.events.exceptions import ReasonMissing
 from skincare.events.letters import Filter, State
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.schema import Event

@@ -11,8 +11,8 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from orders.models import Order
-from skincare.events.claim import LostClaim
 from skincare.events.consumer import Outcome, process
+from skincare.events.exceptions import LostClaim
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from tests.integration.events.event_documents import new_event
 from tests.integration.operations.conftest import claimed, done, failed
@@ -132,8 +132,8 @@ def test_what_cannot_be_skipped() -> None:
     claimed(held)
 
     assert event("skip", held.event_id, "--reason", "x")[1].startswith("StillInProgress: worker-1")
-    assert event("skip", finished.event_id, "--reason", "x")[1].startswith("Finished: ")
-    assert event("skip", "never", "--reason", "x") == (1, "NotFound: never")
+    assert event("skip", finished.event_id, "--reason", "x")[1].startswith("AlreadyFinished: ")
+    assert event("skip", "never", "--reason", "x") == (1, "UnknownEvent: never")
     assert event("skip", held.event_id, "--reason", " ")[1].startswith("ReasonMissing: ")
     assert not LogEntry.objects.exists()
 

@@ -13,8 +13,8 @@ from payments.replay import (
     dlq_show,
     show,
 )
+from skincare.events.exceptions import InvalidDuration
 from skincare.events.models import OutboxEvent
-from skincare.events.moments import InvalidDuration
 from skincare.events.schema import parse_event
 from tests.integration.events.event_documents import new_event
 from tests.integration.operations.conftest import Letters, as_bare, failed

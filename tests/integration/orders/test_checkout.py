@@ -8,8 +8,7 @@ import pytest
 from django.conf import LazySettings
 from django.db import transaction
 
-from orders import numbers as order_numbers
-from orders import payment_methods, refusals
+from orders import exceptions, order_numbers, payment_methods
 from orders.checkout import Item, place_order
 from orders.models import CheckoutRequest, Order, OrderLine, StockMovement
 from orders.payment_methods import FREE, PaymentMethod
@@ -85,101 +84,101 @@ def test_an_order_of_0_rupiah_is_free_whatever_the_buyer_chose(opened: list[Orde
 @pytest.mark.parametrize(
     ("change", "refusal", "field", "rule"),
     [
-        ({"items": []}, refusals.EmptyCart, "items", "must have at least one item"),
+        ({"items": []}, exceptions.EmptyCart, "items", "must have at least one item"),
         (
             {"items": [Item(f"X-{n}", 1) for n in range(51)]},
-            refusals.TooManyLines,
+            exceptions.TooManyLines,
             "items",
             "must have at most 50 items",
         ),
         (
             {"items": [Item("{sku}", 1), Item("{sku}", 2)]},
-            refusals.DuplicateSku,
+            exceptions.DuplicateSku,
             "items[1].sku",
             "is in items[0] too: put all pieces of a product into one item",
         ),
         (
             {"items": [Item("{sku}", 0)]},
-            refusals.QuantityOutOfRange,
+            exceptions.QuantityOutOfRange,
             "items[0].quantity",
             "must be 1 to 99",
         ),
         (
             {"items": [Item("{sku}", 1), Item("OTHER-1", -1)]},
-            refusals.QuantityOutOfRange,
+            exceptions.QuantityOutOfRange,
             "items[1].quantity",
             "must be 1 to 99",
         ),
         (
             {"items": [Item("{sku}", 100)]},
-            refusals.QuantityOutOfRange,
+            exceptions.QuantityOutOfRange,
             "items[0].quantity",
             "must be 1 to 99",
         ),
         (
             {"items": [Item("{sku}", 1), Item("NO-SUCH", 1)]},
-            refusals.UnknownSku,
+            exceptions.UnknownSku,
             "items[1].sku",
             "is not a product that we sell",
         ),
         (
             {"items": [Item("NUL-\x00", 1)]},
-            refusals.UnknownSku,
+            exceptions.UnknownSku,
             "items[0].sku",
             "is not a product that we sell",
         ),
         (
             {"items": [Item("{sku}", 11)]},
-            refusals.NotEnoughStock,
+            exceptions.NotEnoughStock,
             "items[0].quantity",
             "must be at most 10, that is all we have",
         ),
-        ({"email": "sari"}, refusals.InvalidEmail, "email", "must be an email address"),
+        ({"email": "sari"}, exceptions.InvalidEmail, "email", "must be an email address"),
         (
             {"email": "a@b.co\nBcc: c@d.co"},
-            refusals.InvalidEmail,
+            exceptions.InvalidEmail,
             "email",
             "must be an email address",
         ),
         (
             {"email": f"sari@{'a' * 60}.{'b' * 60}.{'c' * 60}.{'d' * 60}.{'e' * 12}.com"},
-            refusals.InvalidEmail,
+            exceptions.InvalidEmail,
             "email",
             "must be at most 254 characters",
         ),
         (
             {"payment_method": "cash"},
-            refusals.UnknownPaymentMethod,
+            exceptions.UnknownPaymentMethod,
             "payment_method",
             "must be one of: transfer",
         ),
         (
             {"payment_method": FREE},
-            refusals.UnknownPaymentMethod,
+            exceptions.UnknownPaymentMethod,
             "payment_method",
             "must be one of: transfer",
         ),
         (
             {"idempotency_key": None},
-            refusals.MissingIdempotencyKey,
+            exceptions.MissingIdempotencyKey,
             "Idempotency-Key",
             "must be sent: a value of your own, new for each order",
         ),
         (
             {"idempotency_key": ""},
-            refusals.MissingIdempotencyKey,
+            exceptions.MissingIdempotencyKey,
             "Idempotency-Key",
             "must be sent: a value of your own, new for each order",
         ),
         (
             {"idempotency_key": "with space"},
-            refusals.InvalidIdempotencyKey,
+            exceptions.InvalidIdempotencyKey,
             "Idempotency-Key",
             "must be 1 to 255 visible ASCII characters",
         ),
         (
             {"idempotency_key": "k" * 256},
-            refusals.InvalidIdempotencyKey,
+            exceptions.InvalidIdempotencyKey,
             "Idempotency-Key",
             "must be 1 to 255 visible ASCII characters",
         ),
@@ -187,7 +186,7 @@ def test_an_order_of_0_rupiah_is_free_whatever_the_buyer_chose(opened: list[Orde
 )
 def test_a_refusal_names_the_field_and_changes_nothing(
     change: dict[str, object],
-    refusal: type[refusals.CheckoutRefused],
+    refusal: type[exceptions.CheckoutRefused],
     field: str,
     rule: str,
     opened: list[Order],
@@ -215,7 +214,7 @@ def test_what_others_have_reserved_is_not_for_sale() -> None:
     serum = a_product(stocked=10)
     place((serum, 8))
 
-    with pytest.raises(refusals.NotEnoughStock) as refused:
+    with pytest.raises(exceptions.NotEnoughStock) as refused:
         place((serum, 3))
 
     assert refused.value.rule == "must be at most 2, that is all we have"
@@ -225,7 +224,7 @@ def test_what_others_have_reserved_is_not_for_sale() -> None:
 def test_one_short_line_refuses_the_whole_cart() -> None:
     serum, toner = a_product(stocked=10), a_product(stocked=0)
 
-    with pytest.raises(refusals.NotEnoughStock) as refused:
+    with pytest.raises(exceptions.NotEnoughStock) as refused:
         place((serum, 1), (toner, 1))
 
     assert str(refused.value) == "items[1].quantity: none is left"
@@ -238,7 +237,7 @@ def test_a_product_that_is_not_active_is_not_for_sale() -> None:
     serum.is_active = False
     serum.save(update_fields=["is_active"])
 
-    with pytest.raises(refusals.UnknownSku):
+    with pytest.raises(exceptions.UnknownSku):
         place((serum, 1))
 
 
@@ -276,9 +275,9 @@ def test_the_limits_are_the_settings(settings: LazySettings) -> None:
     settings.CHECKOUT_MAX_QUANTITY = 2
     settings.CHECKOUT_MAX_LINES = 1
 
-    with pytest.raises(refusals.QuantityOutOfRange, match="must be 1 to 2"):
+    with pytest.raises(exceptions.QuantityOutOfRange, match="must be 1 to 2"):
         place((serum, 3))
-    with pytest.raises(refusals.TooManyLines, match="must have at most 1 items"):
+    with pytest.raises(exceptions.TooManyLines, match="must have at most 1 items"):
         place((serum, 1), (toner, 1))
 
 

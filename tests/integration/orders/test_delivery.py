@@ -9,8 +9,9 @@ import pytest
 from django.conf import LazySettings
 from django.core.mail import EmailMessage
 
-from orders.delivery import EmailDelayed, EmailRefused, deliver
-from skincare.events.handlers import TerminalError
+from orders.delivery import deliver
+from orders.exceptions import EmailDelayed, EmailRefused
+from skincare.events.exceptions import TerminalError
 from tests.integration.orders.mail_server import CUT, MailServer, mail_server
 
 BUYER = "sari@example.com"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orders import payment_methods, refusals
+from orders import exceptions, payment_methods
 from orders.models import CheckoutRequest, Order
 from orders.payment_methods import PaymentMethod
 from skincare.events.models import OutboxEvent
@@ -54,7 +54,7 @@ def test_another_body_under_the_same_key_is_refused(change: dict[str, str]) -> N
     serum = a_product(stocked=10)
     place((serum, 2), key="key-1")
 
-    with pytest.raises(refusals.IdempotencyKeyReused) as refused:
+    with pytest.raises(exceptions.IdempotencyKeyReused) as refused:
         place((serum, 2), key="key-1", **change)
 
     assert refused.value.rule == "was used before with another body: use a new one"
@@ -65,7 +65,7 @@ def test_another_cart_under_the_same_key_is_refused() -> None:
     serum = a_product(stocked=10)
     place((serum, 2), key="key-1")
 
-    with pytest.raises(refusals.IdempotencyKeyReused):
+    with pytest.raises(exceptions.IdempotencyKeyReused):
         place((serum, 1), key="key-1")
 
     assert numbers(serum) == (10, 2)
@@ -83,7 +83,7 @@ def test_each_buyer_has_keys_of_their_own() -> None:
 
 def test_a_refusal_does_not_use_up_the_key() -> None:
     serum = a_product(stocked=1)
-    with pytest.raises(refusals.NotEnoughStock):
+    with pytest.raises(exceptions.NotEnoughStock):
         place((serum, 2), key="key-1")
 
     placed = place((serum, 1), key="key-1")

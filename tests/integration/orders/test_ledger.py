@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from orders import stock
 from orders.append_only import AppendOnlyError
+from orders.exceptions import NotEnoughStock
 from orders.models import Order, OrderTransition, Product, StockMovement
-from orders.refusals import NotEnoughStock
 from tests.integration.orders.shop import (
     a_product,
     an_order,

@@ -6,6 +6,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from orders import lifecycle
+from orders.exceptions import NotPaidYet, OrderNotFound, RefundExceedsTotal
 from orders.models import Order, OrderTransition, Product
 from tests.integration.orders.shop import (
     a_product,
@@ -210,7 +211,7 @@ def test_a_refund_total_that_is_told_by_two_events_counts_once(serum: Product, t
 def test_a_refund_of_more_than_the_total_is_refused(serum: Product) -> None:
     order = paid(an_order((serum, 2)))
 
-    with pytest.raises(lifecycle.RefundExceedsTotal, match="100001 of 100000 rupiah"):
+    with pytest.raises(RefundExceedsTotal, match="100001 of 100000 rupiah"):
         refunded(order, 100_001)
 
     order.refresh_from_db()
@@ -219,7 +220,7 @@ def test_a_refund_of_more_than_the_total_is_refused(serum: Product) -> None:
 
 def test_a_refund_that_overtakes_its_settlement_waits_for_it(serum: Product) -> None:
     order = an_order((serum, 2))
-    with pytest.raises(lifecycle.NotPaidYet):
+    with pytest.raises(NotPaidYet):
         refunded(order, 100_000, "event-refund")
     paid(order)
 
@@ -268,7 +269,7 @@ def test_holding_an_order_keeps_every_reason_once(serum: Product) -> None:
 def test_an_order_that_does_not_exist_is_said_to() -> None:
     order_id = uuid4()
 
-    with pytest.raises(lifecycle.OrderNotFound, match=str(order_id)):
+    with pytest.raises(OrderNotFound, match=str(order_id)):
         lifecycle.mark_paid(order_id=order_id, event_id="event-1")
 
 

@@ -54,7 +54,7 @@ def test_an_event_of_an_order_that_we_do_not_have_is_terminal(
     assert mailoutbox == []
     claimed = ProcessedEvent.objects.get()
     assert claimed.status == "failed"
-    assert claimed.last_error == f"UnknownOrder: {document['order_id']}"
+    assert claimed.last_error == f"OrderNotFound: there is no order {document['order_id']}"
 
 
 def test_the_task_hands_its_event_to_the_consumer(

@@ -10,11 +10,12 @@ from uuid import uuid4
 import pytest
 from django.db import connection, transaction
 
-from orders import lifecycle, stock
+from orders import lifecycle
 from orders.checkout import Placed
+from orders.exceptions import NotEnoughStock
 from orders.lifecycle import expire_unpaid_orders
+from orders.locks import lock_products
 from orders.models import CheckoutRequest, Order, OrderTransition, Product, StockMovement
-from orders.refusals import NotEnoughStock
 from skincare.events.models import OutboxEvent
 from skincare.local.deadline import wait_until
 from tests.integration.orders.shop import (
@@ -67,7 +68,7 @@ def test_products_are_locked_by_primary_key_whatever_the_order_of_the_cart() -> 
 
     def hold_the_highest() -> list[Product]:
         with transaction.atomic():
-            list(stock.lock_products([highest.pk]))
+            list(lock_products([highest.pk]))
             highest_locked.set()
             wait_until(somebody_waits_for_a_lock, seconds=20, what="the buyer to wait")
             free = Product.objects.select_for_update(skip_locked=True)

@@ -278,9 +278,9 @@ def test_a_producer_that_saw_the_failure_first_is_believed() -> None:
         ("payment.processed", {"amount_rupiah": TOTAL - 1}, "WrongAmount: 149999 instead of"),
         ("payment.failed", {"amount_rupiah": TOTAL + 1}, "WrongAmount: 150001 instead of"),
         ("payment.refunded", {"amount_rupiah": 1}, "WrongAmount: no refund of 1 rupiah"),
-        ("payment.processed", {"payment_id": str(uuid4())}, "UnknownPayment: there is no payment"),
-        ("payment.processed", {"payment_id": "pay-1"}, "UnknownPayment: pay-1 is not the id"),
-        ("payment.processed", {"order_id": str(uuid4())}, "UnknownPayment: there is no order"),
+        ("payment.processed", {"payment_id": str(uuid4())}, "PaymentNotFound: there is no payment"),
+        ("payment.processed", {"payment_id": "pay-1"}, "PaymentNotFound: pay-1 is not the id"),
+        ("payment.processed", {"order_id": str(uuid4())}, "OrderNotFound: there is no order"),
     ],
 )
 def test_a_contradiction_goes_to_a_person(

@@ -9,10 +9,11 @@ from django.contrib.auth import get_user_model
 from django.db import IntegrityError, transaction
 
 from orders import holds
+from orders.exceptions import NotHeld
 from orders.models import Order
-from payments import held
+from payments import exceptions, held
 from payments.models import Acceptance, Payment
-from skincare.events.interventions import ReasonMissing
+from skincare.events.exceptions import ReasonMissing
 from tests.integration.orders.shop import a_product
 from tests.integration.payments.gateways import (
     an_order,
@@ -82,7 +83,7 @@ def test_each_step_has_its_audit_entry(order: Order, ayu: Any, budi: Any) -> Non
 def test_who_asks_cannot_accept(order: Order, ayu: Any) -> None:
     payment = asked(order, ayu)
 
-    with pytest.raises(held.SamePerson):
+    with pytest.raises(exceptions.SamePerson):
         held.accept(payment_id=payment.pk, user=ayu)
 
     assert the_payment(order).is_held
@@ -99,7 +100,7 @@ def test_the_database_refuses_one_person_too(order: Order, ayu: Any) -> None:
 
 
 def test_nobody_accepts_what_nobody_asked_for(order: Order, budi: Any) -> None:
-    with pytest.raises(held.NotRequested):
+    with pytest.raises(exceptions.NotRequested):
         held.accept(payment_id=the_payment(order).pk, user=budi)
 
 
@@ -109,7 +110,7 @@ def test_a_request_is_for_the_hold_as_it_was(order: Order, ayu: Any, budi: Any) 
         midtrans.card("settlement", order_id=str(order.pk), gross_amount="1.00", status_code="201")
     )
 
-    with pytest.raises(held.NotRequested):
+    with pytest.raises(exceptions.NotRequested):
         held.accept(payment_id=payment.pk, user=budi)
     # It can be asked for anew, and then the other one is closed.
     asked(order, ayu)
@@ -118,7 +119,7 @@ def test_a_request_is_for_the_hold_as_it_was(order: Order, ayu: Any, budi: Any) 
 
 def test_it_is_asked_for_once(order: Order, ayu: Any, budi: Any) -> None:
     asked(order, ayu)
-    with pytest.raises(held.AlreadyRequested, match="by ayu"):
+    with pytest.raises(exceptions.AlreadyRequested, match="by ayu"):
         asked(order, budi)
 
 
@@ -142,7 +143,7 @@ def test_dismissing_ends_the_hold_and_pays_nothing(order: Order, ayu: Any) -> No
     assert (order.status, order.held_reason) == ("pending", "")
     assert told(order) == []
     assert Acceptance.objects.get().closed_at is not None
-    with pytest.raises(held.NotHeld):
+    with pytest.raises(NotHeld):
         held.dismiss(payment_id=payment.pk, reason="again", user=ayu)
 
 
@@ -202,14 +203,14 @@ def test_a_settlement_after_its_reversal_cannot_be_accepted(ayu: Any) -> None:
     payment = the_payment(order)
     assert (payment.status, payment.is_held) == ("denied", True)
 
-    with pytest.raises(held.CannotAccept, match="processed once and reversed"):
+    with pytest.raises(exceptions.CannotAccept, match="processed once and reversed"):
         asked(order, ayu)
 
 
 def test_an_unknown_state_cannot_be_accepted(ayu: Any) -> None:
     order = an_order()
     midtrans_posts(midtrans.card("klingon", order_id=str(order.pk)))
-    with pytest.raises(held.CannotAccept, match="is not known"):
+    with pytest.raises(exceptions.CannotAccept, match="is not known"):
         asked(order, ayu)
 
 
@@ -219,7 +220,7 @@ def test_a_held_order_is_released_with_a_reason(order: Order) -> None:
     order.refresh_from_db()
     assert (order.held_reason, order.status) == ("", "pending")
     assert "checked by phone" in LogEntry.objects.get().change_message
-    with pytest.raises(holds.NotHeld):
+    with pytest.raises(NotHeld):
         holds.release(order_id=order.pk, reason="again", actor="ayu")
     with pytest.raises(ReasonMissing):
         holds.release(order_id=order.pk, reason=" ", actor="ayu")

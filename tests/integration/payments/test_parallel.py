@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from orders.lifecycle import lock_order
+from orders.locks import lock_order
 from orders.models import Order
 from payments.models import PaymentNotification
 from tests.integration.orders.together import together

@@ -7,10 +7,11 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
 
+from orders.exceptions import OrderNotFound
 from orders.models import Order
-from payments import held, unmatched
+from payments import exceptions, held, unmatched
 from payments.models import PaymentNotification
-from skincare.events.interventions import ReasonMissing
+from skincare.events.exceptions import ReasonMissing
 from tests.integration.payments.gateways import (
     an_order,
     consume_all,
@@ -82,15 +83,15 @@ def test_what_has_an_outcome_is_refused(notification: PaymentNotification, ayu: 
     unmatched.dismiss(notification_id=notification.pk, reason="another shop's", user=ayu)
     order = an_order()
 
-    with pytest.raises(unmatched.NotUnmatched):
+    with pytest.raises(exceptions.NotUnmatched):
         unmatched.dismiss(notification_id=notification.pk, reason="again", user=ayu)
-    with pytest.raises(unmatched.NotUnmatched):
+    with pytest.raises(exceptions.NotUnmatched):
         unmatched.match(notification_id=notification.pk, order=order.number, reason="x", user=ayu)
 
 
 def test_an_unknown_order_is_refused(notification: PaymentNotification, ayu: Any) -> None:
     for name in ("SK-0000-0000", str(uuid4())):
-        with pytest.raises(unmatched.NoSuchOrder):
+        with pytest.raises(OrderNotFound):
             unmatched.match(notification_id=notification.pk, order=name, reason="x", user=ayu)
 
 
@@ -111,5 +112,5 @@ def test_a_transaction_of_another_order_is_refused(ayu: Any) -> None:
         **{**values, "id": None, "identity": "x", "outcome": "unmatched", "payment_id": None}
     )
 
-    with pytest.raises(unmatched.AnotherOrder):
+    with pytest.raises(exceptions.AnotherOrder):
         unmatched.match(notification_id=lost.pk, order=mine.number, reason="x", user=ayu)

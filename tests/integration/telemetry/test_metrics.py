@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 
 from orders.checkout import Item, place_order
+from orders.exceptions import NotEnoughStock
 from orders.models import Order
-from orders.refusals import NotEnoughStock
 from skincare.events import gauges, outbox
 from skincare.events.consumer import process
 from skincare.events.models import OutboxEvent

@@ -5,13 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 from django.utils import timezone
 
-from skincare.events.moments import (
-    InvalidDuration,
-    InvalidMoment,
-    check_moment,
-    moment_since,
-    parse_moment,
-)
+from skincare.events.exceptions import InvalidDuration, InvalidMoment
+from skincare.events.moments import check_moment, moment_since, parse_moment
 
 
 @pytest.mark.parametrize(

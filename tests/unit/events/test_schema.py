@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skincare.events.exceptions import InvalidEvent
 from skincare.events.moments import EARLIEST, LATEST
 from skincare.events.schema import (
     IDENTITY_FIELDS,
     Event,
-    InvalidEvent,
     is_same_event,
     new_event_id,
     parse_event,

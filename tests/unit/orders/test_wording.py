@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 import pytest
 from django.test import RequestFactory
 
-from orders import refusals
+from orders import exceptions
 from orders.money import rupiah
-from orders.numbers import ALPHABET, new_order_number
+from orders.order_numbers import ALPHABET, new_order_number
 from orders.problems import CONTENT_TYPE, Problem, problem_response
 
 
@@ -40,12 +40,12 @@ def test_an_order_number_has_no_character_that_is_misread() -> None:
         assert re.fullmatch(rf"SKN-\d{{8}}-[{ALPHABET}]{{6}}", number)
 
 
-def all_refusals() -> list[type[refusals.CheckoutRefused]]:
-    return refusals.CheckoutRefused.__subclasses__()
+def all_refusals() -> list[type[exceptions.CheckoutRefused]]:
+    return exceptions.CheckoutRefused.__subclasses__()
 
 
 @pytest.mark.parametrize("refusal", all_refusals())
-def test_a_refusal_is_one_sentence(refusal: type[refusals.CheckoutRefused]) -> None:
+def test_a_refusal_is_one_sentence(refusal: type[exceptions.CheckoutRefused]) -> None:
     assert refusal.__doc__
     assert re.fullmatch(r"[A-Z][^\n]+\.", refusal.__doc__)
 

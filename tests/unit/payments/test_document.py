@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments.providers.base import MAX_AMOUNT, Malformed
+from payments.exceptions import Malformed
+from payments.providers.base import MAX_AMOUNT
 from payments.providers.document import amount_number, amount_text, kept_fields, load_object, moment
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from payments.providers.base import Forged, GatewayNotification, GatewayRefund, Malformed
+from payments.exceptions import InvalidSignature, Malformed
+from payments.providers.base import GatewayNotification, GatewayRefund
 from payments.providers.midtrans import Midtrans
 from payments.status import PaymentStatus
 from tests.unit.payments.midtrans_notifications import (
@@ -54,7 +55,7 @@ def test_the_documented_signature() -> None:
 def test_a_changed_notification_is_forged(change: dict[str, Any]) -> None:
     signed = json.loads(body(bank_transfer()))
 
-    with pytest.raises(Forged):
+    with pytest.raises(InvalidSignature):
         MIDTRANS.verify({}, json.dumps({**signed, **change}).encode())
 
 
@@ -62,24 +63,24 @@ def test_an_upper_case_signature_is_forged() -> None:
     signed = json.loads(body(bank_transfer()))
     signed["signature_key"] = signed["signature_key"].upper()
 
-    with pytest.raises(Forged):
+    with pytest.raises(InvalidSignature):
         MIDTRANS.verify({}, json.dumps(signed).encode())
 
 
 def test_a_missing_signature_is_forged() -> None:
-    with pytest.raises(Forged):
+    with pytest.raises(InvalidSignature):
         MIDTRANS.verify({}, json.dumps(bank_transfer()).encode())
 
 
 def test_a_signature_with_another_key_is_forged() -> None:
-    with pytest.raises(Forged):
+    with pytest.raises(InvalidSignature):
         MIDTRANS.verify({}, body(bank_transfer(), server_key="SB-Mid-server-another"))
 
 
 def test_nothing_is_believed_with_an_empty_server_key(settings: Any) -> None:
     settings.MIDTRANS_SERVER_KEY = ""
 
-    with pytest.raises(Forged, match="MIDTRANS_SERVER_KEY is empty"):
+    with pytest.raises(InvalidSignature, match="MIDTRANS_SERVER_KEY is empty"):
         MIDTRANS.verify({}, body(bank_transfer(), server_key=""))
 
 
@@ -152,11 +153,11 @@ def test_a_settlement_in_the_normal_form() -> None:
 def test_the_status_without_doubt(document: dict[str, Any], status: PaymentStatus) -> None:
     notification = parse(document)
 
-    assert (notification.status, notification.doubt) == (status, "")
+    assert (notification.status, notification.review_reason) == (status, "")
 
 
 @pytest.mark.parametrize(
-    ("document", "doubt"),
+    ("document", "review_reason"),
     [
         # transaction_status and fraud_status are not signed: a pending notification whose word was
         # changed keeps its status code.
@@ -170,15 +171,15 @@ def test_the_status_without_doubt(document: dict[str, Any], status: PaymentStatu
         (card("partial_chargeback"), "partial_chargeback without an amount"),
     ],
 )
-def test_the_doubtful_goes_to_a_person(document: dict[str, Any], doubt: str) -> None:
-    assert parse(document).doubt == doubt
+def test_the_doubtful_goes_to_a_person(document: dict[str, Any], review_reason: str) -> None:
+    assert parse(document).review_reason == review_reason
 
 
 def test_a_capture_without_fraud_status_is_doubtful() -> None:
     document = card("capture")
     del document["fraud_status"]
 
-    assert parse(document).doubt == "capture with fraud_status missing"
+    assert parse(document).review_reason == "capture with fraud_status missing"
 
 
 def test_refunds_keep_their_own_keys_amounts_and_times() -> None:

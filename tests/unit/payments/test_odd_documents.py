@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from payments.providers.base import GatewayNotification, Malformed
+from payments.exceptions import Malformed
+from payments.providers.base import GatewayNotification
 from payments.providers.document import is_storable, load_object
 from payments.providers.midtrans import Midtrans
 from payments.providers.xendit import Xendit

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from payments.status import OPEN, PAID, REFUND, UNPAID, PaymentStatus
-from payments.transitions import TRANSITIONS, Apply, Hold, Ignore, Repeat, next_status
+from payments.transitions import TRANSITIONS, Apply, Duplicate, Hold, Stale, next_status
 
 S = PaymentStatus
 
@@ -85,11 +85,11 @@ def test_every_cell(current: S, notified: S) -> None:
     if (current, notified) in CONTRADICTIONS:
         assert decision == Hold(f"{notified} was notified, but the payment is {current}")
     elif current is notified:
-        assert decision == Repeat()
+        assert decision == Duplicate()
     elif LATENESS[notified] > LATENESS[current]:
         assert decision == Apply(notified)
     else:
-        assert decision == Ignore(f"{notified} is earlier than {current}")
+        assert decision == Stale(f"{notified} is earlier than {current}")
 
 
 def test_the_table_has_every_pair_once() -> None:

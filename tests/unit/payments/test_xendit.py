@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from payments.providers.base import Forged, GatewayNotification, GatewayRefund, Malformed
+from payments.exceptions import InvalidSignature, Malformed
+from payments.providers.base import GatewayNotification, GatewayRefund
 from payments.providers.document import load_object
 from payments.providers.xendit import Xendit
 from payments.status import PaymentStatus
@@ -50,7 +51,7 @@ def test_the_token_of_the_dashboard(settings: Any) -> None:
 def test_another_token_is_forged(headers: dict[str, str], settings: Any) -> None:
     settings.XENDIT_CALLBACK_TOKEN = "the-token"
 
-    with pytest.raises(Forged):
+    with pytest.raises(InvalidSignature):
         XENDIT.verify(headers, b"not even JSON")
 
 
@@ -58,7 +59,7 @@ def test_another_token_is_forged(headers: dict[str, str], settings: Any) -> None
 def test_nothing_is_believed_with_an_empty_token(headers: dict[str, str], settings: Any) -> None:
     settings.XENDIT_CALLBACK_TOKEN = ""
 
-    with pytest.raises(Forged, match="XENDIT_CALLBACK_TOKEN is empty"):
+    with pytest.raises(InvalidSignature, match="XENDIT_CALLBACK_TOKEN is empty"):
         XENDIT.verify(headers, b"{}")
 
 
@@ -124,11 +125,11 @@ def test_a_paid_invoice_in_the_normal_form() -> None:
 def test_the_status_without_doubt(document: dict[str, Any], status: PaymentStatus) -> None:
     notification = parse(document)
 
-    assert (notification.status, notification.doubt) == (status, "")
+    assert (notification.status, notification.review_reason) == (status, "")
 
 
 @pytest.mark.parametrize(
-    ("document", "doubt"),
+    ("document", "review_reason"),
     [
         (invoice("PAID", paid_amount=149000), "invoice of 150000 was paid with 149000"),
         (invoice("VANISHED"), "unknown invoice status VANISHED"),
@@ -137,8 +138,8 @@ def test_the_status_without_doubt(document: dict[str, Any], status: PaymentStatu
         (refund(status="PENDING"), "refund.succeeded with status PENDING"),
     ],
 )
-def test_the_doubtful_goes_to_a_person(document: dict[str, Any], doubt: str) -> None:
-    assert parse(document).doubt == doubt
+def test_the_doubtful_goes_to_a_person(document: dict[str, Any], review_reason: str) -> None:
+    assert parse(document).review_reason == review_reason
 
 
 @pytest.mark.parametrize(

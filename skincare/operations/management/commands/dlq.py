@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 
-from skincare.events import dead_letters
+from skincare.events import audit, dead_letters
 from skincare.events.dead_letters import Outcome, Report
+from skincare.events.exceptions import ReasonMissing
 from skincare.events.letters import DeadLetter, Filter, State
 from skincare.events.native_redrive import redrive_native
 from skincare.operations.progress import ProgressBar
@@ -146,8 +147,10 @@ class Command(OperatorCommand):
     def _discard(
         self, *, reason: str, dry_run: bool, yes: bool, actor: str, **options: Any
     ) -> None:
-        if not reason.strip():
-            raise CommandError("--reason is empty.", returncode=USAGE)
+        try:
+            audit.check_reason(reason)
+        except ReasonMissing as error:
+            raise CommandError(f"--reason is empty. {error}", returncode=USAGE) from None
         matching = _filter(options, all_needed=True)
         with ProgressBar() as bar:
             plan = dead_letters.discard(

@@ -8,8 +8,7 @@ from django.db.models import QuerySet
 
 from payments.story import Story, story
 from skincare.events import interventions
-from skincare.events.claim import Finished, NotFound, StillInProgress
-from skincare.events.interventions import AlreadyFinished, ReasonMissing, UnknownEvent
+from skincare.events.exceptions import AlreadyFinished, ReasonMissing, StillInProgress, UnknownEvent
 from skincare.events.models import ProcessedEvent
 from skincare.operations.terminal import (
     NOT_DONE,
@@ -20,7 +19,7 @@ from skincare.operations.terminal import (
     since_argument,
 )
 
-_REFUSALS = (AlreadyFinished, UnknownEvent, StillInProgress, NotFound, Finished, ReasonMissing)
+_REFUSALS = (AlreadyFinished, UnknownEvent, StillInProgress, ReasonMissing)
 
 
 class Command(OperatorCommand):

@@ -9,7 +9,7 @@ from payments.models import Payment, PaymentNotification, PaymentRefund
 from payments.providers.base import CURRENCY, GatewayNotification, whole_rupiah
 from payments.refunds import RefundPlan, plan_refunds
 from payments.status import PAID, REFUND, UNPAID, PaymentStatus
-from payments.transitions import Apply, Hold, Ignore, Repeat, next_status
+from payments.transitions import Apply, Duplicate, Hold, Stale, next_status
 from skincare.events.outbox import publish
 from skincare.telemetry import metrics
 
@@ -33,17 +33,17 @@ def apply_notification(payment: Payment, notification: GatewayNotification) -> A
     and told to nobody: the order is paid once.
     """
     _learn_ids(payment, notification)
-    if notification.status is None or notification.doubt:
-        return _hold(payment, notification.doubt)
+    if notification.status is None or notification.review_reason:
+        return _hold(payment, notification.review_reason)
     if notification.order_reference not in ("", str(payment.order_id)):
         return _hold(payment, f"it names another order: {notification.order_reference}")
     if notification.status in REFUND:
         return _apply_refunds(payment, notification)
     match next_status(PaymentStatus(payment.status), notification.status):
-        case Repeat():
+        case Duplicate():
             payment.save()
             return Applied(_Outcome.REPEATED)
-        case Ignore(reason):
+        case Stale(reason):
             payment.save()
             return Applied(_Outcome.IGNORED, reason)
         case Hold(reason):
@@ -56,7 +56,7 @@ def apply_notification(payment: Payment, notification: GatewayNotification) -> A
             return _move(payment, status, notification)
 
 
-def take_notified(payment: Payment, told: PaymentNotification) -> Applied:
+def apply_by_decision(payment: Payment, told: PaymentNotification) -> Applied:
     """Take the state that a held notification tells of, because persons decided so.
 
     The payment is locked and not held. It is held again where its order is paid already.
@@ -71,7 +71,7 @@ def _learn_ids(payment: Payment, notification: GatewayNotification) -> None:
     payment.other_ids = sorted(told - {payment.transaction_id})
 
 
-def move_by_event(payment: Payment, status: PaymentStatus, *, occurred_at: datetime) -> None:
+def apply_by_event(payment: Payment, status: PaymentStatus, *, occurred_at: datetime) -> None:
     """Take the state that an event of another producer tells of. Publishes nothing: it is told."""
     payment.status = status
     if status in PAID:

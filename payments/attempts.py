@@ -4,13 +4,15 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from orders.lifecycle import OrderNotFound, lock_order
+from orders.exceptions import OrderNotFound
+from orders.locks import lock_order
 from orders.models import Order
+from payments.locks import lock_payment_of
 from payments.models import Payment
 from payments.providers.base import GatewayNotification
 
 
-def lock_payment(notification: GatewayNotification) -> Payment | None:
+def lock_reported_payment(notification: GatewayNotification) -> Payment | None:
     """Return the notification's payment, locked with its order until the transaction ends.
 
     None where we know neither the transaction nor the order (yet). The first transaction of a
@@ -30,9 +32,7 @@ def lock_payment(notification: GatewayNotification) -> Payment | None:
     if known is not None and known.order_id != order.pk:
         return None
     payment = known or _opened_payment(notification, order) or _new_payment(notification, order)
-    payment = Payment.objects.select_for_update(no_key=True).get(pk=payment.pk)
-    payment.order = order
-    return payment
+    return lock_payment_of(order, payment.pk)
 
 
 def _known_payment(notification: GatewayNotification) -> Payment | None:

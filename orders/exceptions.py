@@ -1,7 +1,47 @@
-"""Why checkout refuses: one class for each reason. The docstring's sentence is the title."""
+"""What the shop refuses, one class for each thing.
+
+The docstring of a checkout refusal is the title that its buyer reads.
+"""
 
 from collections.abc import Iterable
 from typing import ClassVar
+
+from skincare.events.exceptions import TerminalError
+
+
+class OrderNotFound(TerminalError):
+    """There is no order with this id or number.
+
+    An event is committed together with its order, so for an event this cannot heal by itself.
+    """
+
+
+class NotHeld(Exception):
+    """What should be decided does not wait for a person."""
+
+
+class NotPaidYet(Exception):
+    """A refund came before the settlement that it belongs to: try again after that."""
+
+
+class RefundExceedsTotal(Exception):
+    """More rupiah would be refunded than the order's total."""
+
+
+class UnknownMethod(Exception):
+    """No payment method of this name is registered."""
+
+
+class DuplicateMethod(Exception):
+    """Two payment methods want the same name."""
+
+
+class EmailDelayed(Exception):
+    """The provider cannot take the email now: worth another try."""
+
+
+class EmailRefused(TerminalError):
+    """The provider will never take this email: a person must look."""
 
 
 class CheckoutRefused(Exception):

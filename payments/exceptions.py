@@ -1,0 +1,59 @@
+"""What this app refuses, one class for each thing. `orders.exceptions` has what orders refuse."""
+
+from skincare.events.exceptions import TerminalError
+
+
+class InvalidSignature(Exception):
+    """The notification does not prove that it comes from the gateway."""
+
+
+class Malformed(Exception):
+    """The notification is not what the gateway's documentation says: `field` breaks `rule`."""
+
+    def __init__(self, field: str, rule: str) -> None:
+        super().__init__(field, rule)
+        self.field = field
+        self.rule = rule
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.rule}"
+
+
+class UnknownProvider(Exception):
+    """No payment provider has this name."""
+
+
+class PaymentNotFound(TerminalError):
+    """There is no payment with this id, or it is not of this order."""
+
+
+class ContradictsPayment(TerminalError):
+    """The payment cannot be in the state that the event tells of."""
+
+
+class WrongAmount(TerminalError):
+    """The event's amount is not the payment's."""
+
+
+class NotRequested(Exception):
+    """Nobody has asked that this be accepted, or what is held has changed since."""
+
+
+class AlreadyRequested(Exception):
+    """Somebody has asked for it already: another person has to accept."""
+
+
+class SamePerson(Exception):
+    """Who asks for an acceptance cannot accept: it takes two persons."""
+
+
+class CannotAccept(Exception):
+    """What the gateway reported cannot be applied by hand; the text says why, and what to do."""
+
+
+class NotUnmatched(Exception):
+    """The notification has its outcome already, or there is none with this id."""
+
+
+class AnotherOrder(Exception):
+    """The gateway's transaction belongs to another order."""

@@ -20,11 +20,10 @@ from skincare.sqs.delays import release_delay, within_limits
 from skincare.sqs.delivery import Delivery
 from skincare.sqs.envelope import Refused, TaskCall, read_message
 from skincare.sqs.leftovers import Leftovers
-from skincare.sqs.lookahead import Lookahead
 from skincare.sqs.outcome import RetryLater, Terminal
 from skincare.sqs.poller import Poller, State
+from skincare.sqs.prefetch import PrefetchBudget, PrefetchBuffer
 from skincare.sqs.settlement import RELEASE_LINGER, Deleter, Releaser, Settlement
-from skincare.sqs.slots import Slots
 from skincare.sqs.wiring import Wiring
 
 log = logging.getLogger(__name__)
@@ -71,10 +70,10 @@ class Intake:
         self._sqs = AsyncSQS(hub, wiring)
         self._lanes: dict[str, _Lane] = {}
         self._held: dict[str, _Held] = {}
-        self._ahead: Lookahead[Incoming] = Lookahead()
-        self._patience: Any = None
+        self._buffer: PrefetchBuffer[Incoming] = PrefetchBuffer()
+        self._buffer_timer: Any = None
         self._tags = itertools.count(1)
-        self.slots = Slots(capacity)
+        self.budget = PrefetchBudget(capacity)
         self.leaving = False
 
     # -- Polling -----------------------------------------------------------------------------------
@@ -90,7 +89,7 @@ class Intake:
             queue=queue,
             url=url,
             policy=policy,
-            slots=self.slots,
+            budget=self.budget,
             counts=counts,
             receive=self._receive,
             release=self._return,
@@ -116,7 +115,7 @@ class Intake:
 
     def resize(self, capacity: int) -> None:
         """Hold up to `capacity` messages from now on."""
-        self.slots.capacity = capacity
+        self.budget.capacity = capacity
         self._start_waiting()
         self._slots_changed()
 
@@ -134,8 +133,8 @@ class Intake:
         self.leaving = True
         for lane in self._lanes.values():
             lane.poller.leave()
-        self._return([incoming.delivery for incoming in self._ahead.clear()])
-        self._look_ahead()
+        self._return([incoming.delivery for incoming in self._buffer.clear()])
+        self._update_buffer()
 
     @property
     def running(self) -> int:
@@ -147,7 +146,7 @@ class Intake:
         """Whether no message and no call is under way."""
         return (
             not self._held
-            and not self._ahead
+            and not self._buffer
             and all(
                 lane.poller.state is State.STOPPED and not lane.deleter and not lane.releaser
                 for lane in self._lanes.values()
@@ -183,15 +182,15 @@ class Intake:
                 self._quarantine(delivery, admission.reason, admission.delay)
 
     def _hand_over(self, incoming: Incoming) -> None:
-        if self.slots.free:
+        if self.budget.free:
             self._start(incoming)
         else:
-            self._ahead.add(incoming)
-            self._look_ahead()
+            self._buffer.add(incoming)
+            self._update_buffer()
 
     def _start(self, incoming: Incoming) -> None:
         self._held[incoming.tag] = _Held(incoming.delivery, time.monotonic())
-        self.slots.held += 1
+        self.budget.held += 1
         try:
             self._lanes[incoming.delivery.queue].deliver(incoming)
         except Exception:
@@ -199,23 +198,23 @@ class Intake:
             self.quarantine(incoming.tag, "Celery did not take it")
 
     def _start_waiting(self) -> None:
-        while self.slots.free and not self.leaving and (following := self._ahead.next()):
+        while self.budget.free and not self.leaving and (following := self._buffer.pop()):
             self._start(following)
-        self._look_ahead()
+        self._update_buffer()
 
-    def _look_ahead(self) -> None:
-        """Tell the pollers what waits and what may, and see to it that nothing waits for long."""
-        self.slots.waiting = len(self._ahead)
-        self.slots.ahead = self._ahead.limit(self.slots.capacity)
-        if self._ahead and self._patience is None:
-            self._patience = self._hub.call_later(self._ahead.patience, self._lose_patience)
+    def _update_buffer(self) -> None:
+        """Tell the pollers what waits and what may, and let nothing wait for long."""
+        self.budget.buffered = len(self._buffer)
+        self.budget.buffer_limit = self._buffer.limit(self.budget.capacity)
+        if self._buffer and self._buffer_timer is None:
+            self._buffer_timer = self._hub.call_later(self._buffer.time_left, self._expire_buffer)
 
-    def _lose_patience(self) -> None:
-        self._patience = None
-        if self._ahead and self._ahead.patience <= 0:
-            for incoming in self._ahead.give_up():
+    def _expire_buffer(self) -> None:
+        self._buffer_timer = None
+        if self._buffer and self._buffer.time_left <= 0:
+            for incoming in self._buffer.expire():
                 self._release(incoming.delivery, 0.0, "all processes are busy")
-        self._look_ahead()
+        self._update_buffer()
 
     def _return(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
@@ -271,8 +270,8 @@ class Intake:
         held = self._held.pop(tag, None)
         if held is None:
             return None
-        self.slots.held -= 1
-        self._ahead.learn(time.monotonic() - held.since)
+        self.budget.held -= 1
+        self._buffer.observe(time.monotonic() - held.since)
         self._start_waiting()
         self._slots_changed()
         return held.delivery
@@ -314,14 +313,14 @@ class Intake:
             for queue, lane in self._lanes.items()
         }
         self._held.clear()
-        self._ahead.clear()
+        self._buffer.clear()
         self._lanes.clear()
         for url, left in leftovers.items():
             if not left.settle(url, self._wiring):
                 break  # the other queues' calls would take as long, and time is short
 
     def _unsettled(self) -> list[Delivery]:
-        waiting = [incoming.delivery for incoming in self._ahead]
+        waiting = [incoming.delivery for incoming in self._buffer]
         return [held.delivery for held in self._held.values()] + waiting
 
     def counts(self) -> dict[str, Counter[str]]:
@@ -336,7 +335,7 @@ class Intake:
                 "unanswered_since": lane.poller.unanswered_since,
                 "consecutive_failures": lane.poller.failures,
                 "in_flight": sum(d.queue == queue for d in self._unsettled()),
-                "free_slots": self.slots.free,
+                "free_slots": self.budget.free,
                 "pending_deletes": len(lane.deleter),
                 "deletes_denied": lane.deleter.denied,
             }

@@ -14,7 +14,7 @@ from skincare.sqs.async_client import GARBAGE, AsyncSQS, Result, SQSError
 from skincare.sqs.delays import POLL_BACKOFF, full_jitter
 from skincare.sqs.delivery import Delivery, read_delivery
 from skincare.sqs.policy import SQSPolicy
-from skincare.sqs.slots import Slots
+from skincare.sqs.prefetch import PrefetchBudget
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 GATHER = (0.01, 0.02)
 #: Seconds that a poll may wait for messages while no slot is free. Were it open for long, it would
 #: take messages that by then nobody here can start.
-AHEAD_POLL = 1
+BUFFER_POLL = 1
 #: Seconds between polls where a server answers at once that it has nothing, long poll or not.
 EMPTY_PAUSE = 0.2
 
@@ -53,7 +53,7 @@ class Poller:
         queue: str,
         url: str,
         policy: SQSPolicy,
-        slots: Slots,
+        budget: PrefetchBudget,
         counts: Counter[str],
         receive: Receive,
         release: Receive,
@@ -63,7 +63,7 @@ class Poller:
         self.queue = queue
         self._url = url
         self._policy = policy
-        self._slots = slots
+        self._budget = budget
         self._counts = counts
         self._receive = receive
         self._release = release
@@ -83,13 +83,13 @@ class Poller:
 
     def slot_freed(self) -> None:
         """Begin a poll soon, together with other slots that become free now."""
-        if self.state is State.FULL and not self._slots.free:
-            if self._slots.worth_a_poll:
+        if self.state is State.FULL and not self._budget.free:
+            if self._budget.worth_a_poll:
                 self._schedule(0.0)
-        elif self.state is State.FULL and self._slots.held:
+        elif self.state is State.FULL and self._budget.held:
             self._schedule(min(max(self._round_trip, GATHER[0]), GATHER[1]))
             self.state = State.GATHERING
-        elif self.state in (State.FULL, State.GATHERING) and not self._slots.held:
+        elif self.state in (State.FULL, State.GATHERING) and not self._budget.held:
             self._schedule(0.0)  # there are no others
 
     def leave(self) -> None:
@@ -110,19 +110,19 @@ class Poller:
             self._timer.cancel()
             self._timer = None
 
-    def _rest(self) -> None:
+    def _become_full(self) -> None:
         self.state = State.FULL
         self.unanswered_since = None
 
     def _poll(self) -> None:
         self._timer = None
-        count = self._slots.claim(self.queue)
+        count = self._budget.reserve(self.queue)
         if not count:
-            self._rest()
+            self._become_full()
             return
         wait = self._policy.long_poll
-        if not self._slots.free:
-            wait = min(wait, AHEAD_POLL)
+        if not self._budget.free:
+            wait = min(wait, BUFFER_POLL)
             self.unanswered_since = None
         self.state = State.POLLING
         self._counts["polls"] += 1
@@ -141,7 +141,7 @@ class Poller:
         )
 
     def _answered(self, started: float, result: Result) -> None:
-        self._slots.unclaim(self.queue)
+        self._budget.unreserve(self.queue)
         deliveries = self._read(started, result)
         if self.state is State.LEAVING:
             self.state = State.STOPPED
@@ -155,10 +155,10 @@ class Poller:
             if deliveries:
                 self._round_trip = now - started
             early = now - started < min(1.0, self._policy.long_poll or math.inf)
-            if deliveries or self._slots.free:
+            if deliveries or self._budget.free:
                 self._schedule(EMPTY_PAUSE if early and not deliveries else 0.0)
             else:
-                self._rest()
+                self._become_full()
             self._receive(deliveries)
 
     def _read(self, started: float, result: Result) -> list[Delivery] | SQSError:

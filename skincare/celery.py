@@ -11,7 +11,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "skincare.settings")
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
-from skincare.events.routing import adopt
+from skincare.events.routing import adapt
 from skincare.sqs import configure
 from skincare.telemetry.worker import keep_logging, prepare_worker
 
@@ -28,7 +28,7 @@ configure(
     queues={settings.ORDER_EVENTS_QUEUE_URL.rsplit("/", 1)[-1]: settings.ORDER_EVENTS_QUEUE_URL},
     region=settings.AWS_REGION,
     endpoint_url=settings.SQS_ENDPOINT_URL,
-    adopt=adopt,
+    adapter=adapt,
 )
 app.autodiscover_tasks()
 celeryd_init.connect(prepare_worker)

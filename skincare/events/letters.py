@@ -14,16 +14,15 @@ from django.utils import timezone
 from skincare.events.exceptions import InvalidEvent
 from skincare.events.interventions import is_another
 from skincare.events.models import OutboxEvent, ProcessedEvent
-from skincare.events.routing import ORDER_TASK, PAYMENT_TASK, adopt
+from skincare.events.routing import ORDER_TASK, PAYMENT_TASK, adapt
 from skincare.events.schema import Event, parse_event
-from skincare.sqs.admission import admit
-from skincare.sqs.adoption import Adopted
 from skincare.sqs.dead_letters import Message
-from skincare.sqs.envelope import Refused, TaskCall, read_message
+from skincare.sqs.decoder import AdaptedCall, InvalidMessage, TaskCall, decode
+from skincare.sqs.validation import validate
 
 Kind = Literal["celery", "event", "sns", "raw"]
 
-#: The tasks whose calls are taken, as `admit` wants them; their arguments are read here.
+#: The tasks whose calls are taken, as `validate` wants them; their arguments are read here.
 _TASKS: Final = {ORDER_TASK: object(), PAYMENT_TASK: object()}
 
 
@@ -148,19 +147,19 @@ def read_letters(messages: Iterable[Message]) -> list[DeadLetter]:
 
 def _read(body: str) -> tuple[Kind, str | None, Event | None]:
     """Return the form of a message, why a worker refuses it, and the event in it, if any."""
-    adopted: list[Adopted] = []
+    adapted: list[AdaptedCall] = []
 
-    def adopt_and_note(document: dict[str, Any]) -> Adopted:
-        adopted.append(adopt(document))
-        return adopted[0]
+    def adapt_and_note(document: dict[str, Any]) -> AdaptedCall:
+        adapted.append(adapt(document))
+        return adapted[0]
 
     try:
-        call = read_message(body, adopt_and_note)
-    except Refused as refused:
+        call = decode(body, adapt_and_note)
+    except InvalidMessage as refused:
         return "raw", refused.reason, None
-    kind: Kind = ("sns" if _is_notification(body) else "event") if adopted else "celery"
-    admission = admit(call, tasks=_TASKS, policy=settings.SQS_POLICY, now=datetime.now(UTC))
-    reason = None if admission.verdict != "quarantine" else admission.reason
+    kind: Kind = ("sns" if _is_notification(body) else "event") if adapted else "celery"
+    verdict = validate(call, tasks=_TASKS, policy=settings.SQS_POLICY, now=datetime.now(UTC))
+    reason = None if verdict.action != "quarantine" else verdict.reason
     try:
         event = parse_event(_document(call))
     except InvalidEvent as error:

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from skincare.events.schema import parse_event
-from skincare.sqs.adoption import Adopted
+from skincare.sqs.decoder import AdaptedCall
 
 ORDER_TASK: Final = "orders.order_confirmed"
 PAYMENT_TASK: Final = "payments.payment_processed"
@@ -18,10 +18,10 @@ def task_for(event_type: str) -> str:
     return ORDER_TASK if event_type.startswith("order.") else PAYMENT_TASK
 
 
-def adopt(document: dict[str, Any]) -> Adopted:
+def adapt(document: dict[str, Any]) -> AdaptedCall:
     """Turn a bare event found on the queue into the call of its task, with the event id as task id.
 
     Raises `InvalidEvent` (a ValueError) where the document breaks the contract.
     """
     event = parse_event(document)
-    return Adopted(task=task_for(event.event_type), task_id=event.event_id, args=(document,))
+    return AdaptedCall(task=task_for(event.event_type), task_id=event.event_id, args=(document,))

@@ -9,14 +9,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skincare.sqs.adoption import Adopted as Adopted
     from skincare.sqs.application import configure as configure
+    from skincare.sqs.decoder import AdaptedCall as AdaptedCall
     from skincare.sqs.outcome import RetryLater as RetryLater
     from skincare.sqs.outcome import Terminal as Terminal
     from skincare.sqs.policy import SQSPolicy as SQSPolicy
 
 _HOMES = {
-    "Adopted": "adoption",
+    "AdaptedCall": "decoder",
     "configure": "application",
     "RetryLater": "outcome",
     "SQSPolicy": "policy",

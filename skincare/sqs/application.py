@@ -6,7 +6,7 @@ from celery import Celery, signals
 from click import Option
 from kombu import Exchange, Queue
 
-from skincare.sqs.adoption import Adopt
+from skincare.sqs.decoder import BareMessageAdapter
 from skincare.sqs.policy import SQSPolicy
 from skincare.sqs.preflight import Preflight
 from skincare.sqs.shutdown import isolate_process
@@ -20,12 +20,12 @@ def configure(
     queues: Mapping[str, str],
     region: str,
     endpoint_url: str | None = None,
-    adopt: Adopt | None = None,
+    adapter: BareMessageAdapter | None = None,
 ) -> None:
     """Set up `app` to consume and send through SQS.
 
     `queues` maps names to queue URLs; tasks go to the first one unless they are routed. AWS
-    credentials come from boto3's default chain. `adopt` makes a task of a bare JSON document.
+    credentials come from boto3's default chain. `adapter` makes a task of a bare JSON document.
     """
     app.task_cls = "skincare.sqs.task:Task"
     app.steps["worker"].add(Preflight)
@@ -37,7 +37,7 @@ def configure(
         )
     )
     signals.worker_process_init.connect(isolate_process)
-    wiring = Wiring(policy, dict(queues), region, endpoint_url, adopt, lambda: app.tasks)
+    wiring = Wiring(policy, dict(queues), region, endpoint_url, adapter, lambda: app.tasks)
     app.conf.update(
         broker_url="sqs://",
         broker_transport="skincare.sqs.transport:Transport",
@@ -59,7 +59,7 @@ def configure(
 
 
 def _delivery(policy: SQSPolicy) -> dict[str, object]:
-    """Celery's settings for at-least-once delivery without results or remote control."""
+    """Celery's settings for at-least-once message without results or remote control."""
     return {
         "task_acks_late": True,
         "task_acks_on_failure": False,

@@ -14,16 +14,15 @@ from typing import Any
 
 from kombu.asynchronous import Hub
 
-from skincare.sqs.admission import admit
 from skincare.sqs.async_client import AsyncSQS
+from skincare.sqs.decoder import InvalidMessage, ReceivedMessage, TaskCall, decode
 from skincare.sqs.delays import release_delay, within_limits
-from skincare.sqs.delivery import Delivery
-from skincare.sqs.envelope import Refused, TaskCall, read_message
 from skincare.sqs.leftovers import Leftovers
 from skincare.sqs.outcome import RetryLater, Terminal
 from skincare.sqs.poller import Poller, State
 from skincare.sqs.prefetch import PrefetchBudget, PrefetchBuffer
 from skincare.sqs.settlement import RELEASE_LINGER, Deleter, Releaser, Settlement
+from skincare.sqs.validation import validate
 from skincare.sqs.wiring import Wiring
 
 log = logging.getLogger(__name__)
@@ -34,7 +33,7 @@ class Incoming:
     """A message that became a task call, on its way to Celery. `tag` settles it."""
 
     tag: str
-    delivery: Delivery
+    message: ReceivedMessage
     call: TaskCall
 
 
@@ -45,7 +44,7 @@ Deliver = Callable[[Incoming], object]
 class _Held:
     """A message that is with Celery, and since when (`time.monotonic()`)."""
 
-    delivery: Delivery
+    message: ReceivedMessage
     since: float
 
 
@@ -133,7 +132,7 @@ class Intake:
         self.leaving = True
         for lane in self._lanes.values():
             lane.poller.leave()
-        self._return([incoming.delivery for incoming in self._buffer.clear()])
+        self._return([incoming.message for incoming in self._buffer.clear()])
         self._update_buffer()
 
     @property
@@ -155,31 +154,31 @@ class Intake:
 
     # -- Arrival -----------------------------------------------------------------------------------
 
-    def _receive(self, deliveries: list[Delivery]) -> None:
-        for delivery in deliveries:
-            self._accept(delivery)
+    def _receive(self, messages: list[ReceivedMessage]) -> None:
+        for message in messages:
+            self._accept(message)
 
-    def _accept(self, delivery: Delivery) -> None:
+    def _accept(self, message: ReceivedMessage) -> None:
         try:
-            call = read_message(delivery.body, self._wiring.adopt)
-            admission = admit(
+            call = decode(message.body, self._wiring.adapter)
+            verdict = validate(
                 call,
                 tasks=self._wiring.tasks(),
                 policy=self._wiring.policy,
                 now=datetime.now(UTC),
             )
-        except Refused as refused:
-            self._quarantine(delivery, refused.reason)
+        except InvalidMessage as refused:
+            self._quarantine(message, refused.reason)
         except Exception as error:  # whatever it is, it must cost no more than this message
-            log.exception("message_unreadable", extra=delivery.log_fields)
-            self._quarantine(delivery, f"{type(error).__name__} while it was read")
+            log.exception("message_unreadable", extra=message.log_fields)
+            self._quarantine(message, f"{type(error).__name__} while it was read")
         else:
-            if admission.verdict == "start":
-                self._hand_over(Incoming(str(next(self._tags)), delivery, call))
-            elif admission.verdict == "postpone":
-                self._release(delivery, admission.delay, admission.reason)
+            if verdict.action == "start":
+                self._hand_over(Incoming(str(next(self._tags)), message, call))
+            elif verdict.action == "postpone":
+                self._release(message, verdict.delay, verdict.reason)
             else:
-                self._quarantine(delivery, admission.reason, admission.delay)
+                self._quarantine(message, verdict.reason, verdict.delay)
 
     def _hand_over(self, incoming: Incoming) -> None:
         if self.budget.free:
@@ -189,12 +188,12 @@ class Intake:
             self._update_buffer()
 
     def _start(self, incoming: Incoming) -> None:
-        self._held[incoming.tag] = _Held(incoming.delivery, time.monotonic())
+        self._held[incoming.tag] = _Held(incoming.message, time.monotonic())
         self.budget.held += 1
         try:
-            self._lanes[incoming.delivery.queue].deliver(incoming)
+            self._lanes[incoming.message.queue].deliver(incoming)
         except Exception:
-            log.exception("message_not_handed_over", extra=incoming.delivery.log_fields)
+            log.exception("message_not_handed_over", extra=incoming.message.log_fields)
             self.quarantine(incoming.tag, "Celery did not take it")
 
     def _start_waiting(self) -> None:
@@ -213,12 +212,12 @@ class Intake:
         self._buffer_timer = None
         if self._buffer and self._buffer.time_left <= 0:
             for incoming in self._buffer.expire():
-                self._release(incoming.delivery, 0.0, "all processes are busy")
+                self._release(incoming.message, 0.0, "all processes are busy")
         self._update_buffer()
 
-    def _return(self, deliveries: list[Delivery]) -> None:
-        for delivery in deliveries:
-            self._release(delivery, 0.0, "the worker is stopping")
+    def _return(self, messages: list[ReceivedMessage]) -> None:
+        for message in messages:
+            self._release(message, 0.0, "the worker is stopping")
 
     # -- Outcome -----------------------------------------------------------------------------------
 
@@ -229,44 +228,44 @@ class Intake:
             return "it is not held any more"
         if self.leaving:
             return "the worker is stopping"
-        if held.delivery.seconds_left < self._wiring.policy.hard_time_limit:
+        if held.message.seconds_left < self._wiring.policy.hard_time_limit:
             return "its visibility could end before its task"
         return None
 
     def done(self, tag: str) -> None:
         """Delete the message: its task succeeded."""
-        delivery = self._let_go(tag)
-        if delivery is not None:
-            self._lanes[delivery.queue].deleter.add(Settlement(delivery))
+        message = self._let_go(tag)
+        if message is not None:
+            self._lanes[message.queue].deleter.add(Settlement(message))
 
     def release(self, tag: str, *, delay: float, reason: str) -> None:
         """Show the message again after `delay` seconds."""
-        delivery = self._let_go(tag)
-        if delivery is not None:
-            self._release(delivery, delay, reason)
+        message = self._let_go(tag)
+        if message is not None:
+            self._release(message, delay, reason)
 
     def fail(self, tag: str, error: BaseException | None) -> None:
         """Keep the message of a task that ended with `error`; see `release_delay`."""
-        delivery = self._let_go(tag)
-        if delivery is None:
+        message = self._let_go(tag)
+        if message is None:
             return
         policy = self._wiring.policy
-        delay = release_delay(error, receive_count=delivery.receive_count, policy=policy)
+        delay = release_delay(error, receive_count=message.receive_count, policy=policy)
         reason = str(error) if isinstance(error, RetryLater | Terminal) else type(error).__name__
-        self._release(delivery, delay, reason[:200])
+        self._release(message, delay, reason[:200])
 
     def quarantine(self, tag: str, reason: str) -> None:
         """Keep the message of which no task can be made, so that it reaches the DLQ."""
-        delivery = self._let_go(tag)
-        if delivery is not None:
-            self._quarantine(delivery, reason)
+        message = self._let_go(tag)
+        if message is not None:
+            self._quarantine(message, reason)
 
     def give_back(self) -> None:
         """Show all messages again whose tasks have not ended, at once."""
         for tag in list(self._held):
             self.release(tag, delay=0.0, reason="the worker is terminated")
 
-    def _let_go(self, tag: str) -> Delivery | None:
+    def _let_go(self, tag: str) -> ReceivedMessage | None:
         held = self._held.pop(tag, None)
         if held is None:
             return None
@@ -274,27 +273,27 @@ class Intake:
         self._buffer.observe(time.monotonic() - held.since)
         self._start_waiting()
         self._slots_changed()
-        return held.delivery
+        return held.message
 
     def _slots_changed(self) -> None:
         for lane in self._lanes.values():
             lane.poller.slot_freed()
 
-    def _quarantine(self, delivery: Delivery, reason: str, delay: float = 0.0) -> None:
-        log.error("message_quarantined", extra={**delivery.log_fields, "reason": reason})
-        self._lanes[delivery.queue].counts["quarantined"] += 1
-        self._show_again(delivery, delay)
+    def _quarantine(self, message: ReceivedMessage, reason: str, delay: float = 0.0) -> None:
+        log.error("message_quarantined", extra={**message.log_fields, "reason": reason})
+        self._lanes[message.queue].counts["quarantined"] += 1
+        self._show_again(message, delay)
 
-    def _release(self, delivery: Delivery, delay: float, reason: str) -> None:
+    def _release(self, message: ReceivedMessage, delay: float, reason: str) -> None:
         log.info(
             "message_released",
-            extra={**delivery.log_fields, "retry_in": round(delay, 1), "reason": reason},
+            extra={**message.log_fields, "retry_in": round(delay, 1), "reason": reason},
         )
-        self._show_again(delivery, delay)
+        self._show_again(message, delay)
 
-    def _show_again(self, delivery: Delivery, delay: float) -> None:
+    def _show_again(self, message: ReceivedMessage, delay: float) -> None:
         visible_at = time.monotonic() + within_limits(delay)
-        self._lanes[delivery.queue].releaser.add(Settlement(delivery, visible_at))
+        self._lanes[message.queue].releaser.add(Settlement(message, visible_at))
 
     # -- The end -----------------------------------------------------------------------------------
 
@@ -319,9 +318,9 @@ class Intake:
             if not left.settle(url, self._wiring):
                 break  # the other queues' calls would take as long, and time is short
 
-    def _unsettled(self) -> list[Delivery]:
-        waiting = [incoming.delivery for incoming in self._buffer]
-        return [held.delivery for held in self._held.values()] + waiting
+    def _unsettled(self) -> list[ReceivedMessage]:
+        waiting = [incoming.message for incoming in self._buffer]
+        return [held.message for held in self._held.values()] + waiting
 
     def counts(self) -> dict[str, Counter[str]]:
         """Return what was counted of each queue since the start."""

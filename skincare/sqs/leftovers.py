@@ -42,7 +42,7 @@ class Leftovers:
                 client.delete_message_batch(
                     QueueUrl=url,
                     Entries=[
-                        {"Id": str(n), "ReceiptHandle": s.delivery.receipt_handle}
+                        {"Id": str(n), "ReceiptHandle": s.message.receipt_handle}
                         for n, s in enumerate(part)
                     ],
                 )
@@ -52,7 +52,7 @@ class Leftovers:
                     Entries=[
                         {
                             "Id": str(n),
-                            "ReceiptHandle": s.delivery.receipt_handle,
+                            "ReceiptHandle": s.message.receipt_handle,
                             "VisibilityTimeout": s.visibility_timeout,
                         }
                         for n, s in enumerate(part)

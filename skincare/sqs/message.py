@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from kombu.message import Message as KombuMessage
 
-from skincare.sqs.envelope import TaskCall
+from skincare.sqs.decoder import TaskCall
 from skincare.sqs.intake import Incoming, Intake
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ class Message(KombuMessage):
         self.call: TaskCall = incoming.call
         self.tag = incoming.tag
         self.intake: Intake = channel.intake
-        queue = incoming.delivery.queue
+        queue = incoming.message.queue
         super().__init__(
             body="",
             channel=channel,
@@ -33,19 +33,19 @@ class Message(KombuMessage):
 
 def _headers(incoming: Incoming) -> dict[str, Any]:
     """Return the headers of Celery's protocol 2, and two of ours for `task.request`."""
-    call, delivery = incoming.call, incoming.delivery
+    call, message = incoming.call, incoming.message
     return {
         **call.extra,
         "task": call.task,
         "id": call.task_id,
         "root_id": call.root_id or call.task_id,
         "parent_id": call.parent_id,
-        "retries": delivery.receive_count - 1,
+        "retries": message.receive_count - 1,
         "timelimit": [call.hard_time_limit, call.soft_time_limit],
         # Celery logs these, or the arguments themselves where they are missing.
         "argsrepr": "(…)",
         "kwargsrepr": "{…}",
         "ignore_result": True,
-        "receive_count": delivery.receive_count,
-        "sqs_message_id": delivery.message_id,
+        "receive_count": message.receive_count,
+        "sqs_message_id": message.message_id,
     }

@@ -11,8 +11,8 @@ from typing import Any
 from kombu.asynchronous import Hub
 
 from skincare.sqs.async_client import GARBAGE, AsyncSQS, Result, SQSError
+from skincare.sqs.decoder import ReceivedMessage, read_received
 from skincare.sqs.delays import POLL_BACKOFF, full_jitter
-from skincare.sqs.delivery import Delivery, read_delivery
 from skincare.sqs.policy import SQSPolicy
 from skincare.sqs.prefetch import PrefetchBudget
 
@@ -27,7 +27,7 @@ BUFFER_POLL = 1
 #: Seconds between polls where a server answers at once that it has nothing, long poll or not.
 EMPTY_PAUSE = 0.2
 
-Receive = Callable[[list[Delivery]], None]
+Receive = Callable[[list[ReceivedMessage]], None]
 
 
 class State(StrEnum):
@@ -142,45 +142,45 @@ class Poller:
 
     def _answered(self, started: float, result: Result) -> None:
         self._budget.unreserve(self.queue)
-        deliveries = self._read(started, result)
+        messages = self._read(started, result)
         if self.state is State.LEAVING:
             self.state = State.STOPPED
-            if isinstance(deliveries, list):
-                self._release(deliveries)
-        elif isinstance(deliveries, SQSError):
-            self._failed(deliveries)
+            if isinstance(messages, list):
+                self._release(messages)
+        elif isinstance(messages, SQSError):
+            self._failed(messages)
         else:
             self.failures = 0
             now = self.last_answered = self.unanswered_since = time.monotonic()
-            if deliveries:
+            if messages:
                 self._round_trip = now - started
             early = now - started < min(1.0, self._policy.long_poll or math.inf)
-            if deliveries or self._budget.free:
-                self._schedule(EMPTY_PAUSE if early and not deliveries else 0.0)
+            if messages or self._budget.free:
+                self._schedule(EMPTY_PAUSE if early and not messages else 0.0)
             else:
                 self._become_full()
-            self._receive(deliveries)
+            self._receive(messages)
 
-    def _read(self, started: float, result: Result) -> list[Delivery] | SQSError:
+    def _read(self, started: float, result: Result) -> list[ReceivedMessage] | SQSError:
         if isinstance(result, SQSError):
             return result
-        messages = result.get("Messages") or []
-        if not isinstance(messages, list):
+        elements = result.get("Messages") or []
+        if not isinstance(elements, list):
             return SQSError(200, GARBAGE, "Messages is not a list")
         read = [
-            read_delivery(
-                message,
+            read_received(
+                element,
                 queue=self.queue,
                 received_at=started,  # or later: when SQS handed it out, only SQS knows
                 visibility_timeout=self._policy.visibility_timeout,
             )
-            for message in messages
+            for element in elements
         ]
         if None in read:
             log.error("message_without_handle", extra={"queue": self.queue})
-        deliveries = [delivery for delivery in read if delivery is not None]
-        self._counts["received"] += len(deliveries)
-        return deliveries
+        messages = [message for message in read if message is not None]
+        self._counts["received"] += len(messages)
+        return messages
 
     def _failed(self, error: SQSError) -> None:
         self.failures += 1

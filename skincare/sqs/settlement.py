@@ -12,8 +12,8 @@ from kombu.asynchronous import Hub
 
 from skincare.sqs.async_client import NO_ANSWER, AsyncSQS, Result, SQSError
 from skincare.sqs.batch import MAX_ENTRIES
+from skincare.sqs.decoder import ReceivedMessage
 from skincare.sqs.delays import SETTLE_BACKOFF, full_jitter
-from skincare.sqs.delivery import Delivery
 from skincare.sqs.policy import MAX_VISIBILITY_TIMEOUT
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ _HOPELESS_CODES = frozenset({"ReceiptHandleIsInvalid", "InvalidIdFormat"})
 class Settlement:
     """One message's way out of our hands."""
 
-    delivery: Delivery
+    message: ReceivedMessage
     #: `time.monotonic()` at which it shall be visible; in the past, so at once, unless told.
     visible_at: float = 0.0
     tries: int = 0
@@ -44,7 +44,7 @@ class Settlement:
         """
         now = time.monotonic()
         seconds = math.ceil(self.visible_at - now - 0.05)
-        longest = MAX_VISIBILITY_TIMEOUT - math.ceil(now - self.delivery.received_at)
+        longest = MAX_VISIBILITY_TIMEOUT - math.ceil(now - self.message.received_at)
         return max(min(seconds, longest), 0)
 
 
@@ -123,7 +123,7 @@ class Settler:
 
     def entry(self, settlement: Settlement) -> dict[str, Any]:
         """Return what the call says of this message beside its id."""
-        return {"ReceiptHandle": settlement.delivery.receipt_handle}
+        return {"ReceiptHandle": settlement.message.receipt_handle}
 
     def _send(self, part: list[Settlement]) -> None:
         self._numbers += 1
@@ -151,7 +151,7 @@ class Settler:
         for position, error in errors.items():
             settlement = part[position]
             settlement.tries += 1
-            if error.code in _HOPELESS_CODES or settlement.delivery.seconds_left <= 0:
+            if error.code in _HOPELESS_CODES or settlement.message.seconds_left <= 0:
                 self._give_up(settlement, error)
             else:
                 again.append((settlement, error))
@@ -174,8 +174,8 @@ class Settler:
             "settlement_failed",
             extra={
                 "action": self.action,
-                "queue": failed[0].delivery.queue,
-                "sqs_message_ids": [settlement.delivery.message_id for settlement in failed],
+                "queue": failed[0].message.queue,
+                "sqs_message_ids": [settlement.message.message_id for settlement in failed],
                 "status": error.status,
                 "code": error.code,
                 "tries": max(settlement.tries for settlement in failed),
@@ -191,7 +191,7 @@ class Settler:
         log.error(
             self.gave_up,
             extra={
-                **settlement.delivery.log_fields,
+                **settlement.message.log_fields,
                 "action": self.action,
                 "status": error.status,
                 "code": error.code,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skincare.sqs.adoption import Adopt
+from skincare.sqs.decoder import BareMessageAdapter
 from skincare.sqs.policy import SQSPolicy
 
 #: The key of the wiring in Celery's `broker_transport_options`.
@@ -22,6 +22,6 @@ class Wiring:
     #: None means the endpoint of the region at AWS.
     endpoint_url: str | None
     #: How a bare document becomes a task; None quarantines bare documents.
-    adopt: Adopt | None
+    adapter: BareMessageAdapter | None
     #: Returns the application's tasks by name. Asked late: to list them, Celery loads them all.
     tasks: Callable[[], Mapping[str, Any]]

@@ -22,7 +22,7 @@ from skincare.events import relay
 from skincare.events.models import OutboxEvent
 from skincare.events.outbox import publish
 from skincare.events.relay import Relay, Relayed, run_once
-from skincare.events.routing import adopt
+from skincare.events.routing import adapt
 from skincare.events.schema import Event
 from skincare.local.deadline import wait_until
 from skincare.sqs import configure
@@ -57,7 +57,7 @@ def sending_app(
         queues={"orders": queue_pair.url},
         region=settings.AWS_REGION,
         endpoint_url=proxy.url,
-        adopt=adopt,
+        adapter=adapt,
     )
     monkeypatch.setattr(sys.modules[__name__], "app", made, raising=False)
     settings.CELERY_APP = f"{__name__}.app"

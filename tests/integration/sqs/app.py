@@ -23,7 +23,7 @@ from celery.signals import setup_logging, worker_ready
 from celery.worker import state
 
 from skincare.sqs import SQSPolicy, configure
-from skincare.sqs.adoption import Adopted
+from skincare.sqs.decoder import AdaptedCall
 from skincare.sqs.outcome import RetryLater, Terminal
 
 OPTIONS: dict[str, Any] = json.loads(os.environ["TEST_APP"])
@@ -59,18 +59,18 @@ def log_ready(**_: Any) -> None:
     logging.getLogger("test").info("worker_ready")
 
 
-def adopt(document: dict[str, Any]) -> Adopted:
+def adapt(document: dict[str, Any]) -> AdaptedCall:
     """Bare events `{"event_id": "…", "event_type": "record"}` become calls of the task `record`."""
     event_id, event_type = document.get("event_id"), document.get("event_type")
-    if event_type == "bug in adopt":
+    if event_type == "bug in adapt":
         return document["klingon"]
     if event_type == "unknown task":
-        return Adopted("nobody.knows_me", str(event_id), ())
+        return AdaptedCall("nobody.knows_me", str(event_id), ())
     if not isinstance(event_id, str) or not event_id.isascii():
         raise ValueError("event_id is not an ASCII string")
     if event_type != "record":
         raise ValueError("event_type is not 'record'")
-    return Adopted("record", event_id, (event_id,))
+    return AdaptedCall("record", event_id, (event_id,))
 
 
 app = Celery("lifted-out")
@@ -80,7 +80,7 @@ configure(
     queues=OPTIONS["queues"],
     region="us-east-1",
     endpoint_url=OPTIONS["endpoint_url"],
-    adopt=adopt,
+    adapter=adapt,
 )
 state.revoked.update(OPTIONS["revoked"])
 

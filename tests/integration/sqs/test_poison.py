@@ -23,7 +23,7 @@ GOOD_AROUND = 9
 SECRET = "marker-of-a-body"
 POISON = [
     *poison("record"),
-    Shape("event that adopt fails on", '{"event_id": "1", "event_type": "bug in adopt"}'),
+    Shape("event that adapt fails on", '{"event_id": "1", "event_type": "bug in adapt"}'),
     Shape("event of an unknown task", '{"event_id": "1", "event_type": "unknown task"}'),
     Shape("object with a secret", json.dumps({"card": SECRET})),
     Shape("arguments with a secret", celery_message("nobody.knows_me", [SECRET])),

@@ -3,17 +3,16 @@
 from types import SimpleNamespace
 from typing import Any
 
-from skincare.sqs.delivery import Delivery
-from skincare.sqs.envelope import TaskCall
+from skincare.sqs.decoder import ReceivedMessage, TaskCall
 from skincare.sqs.intake import Incoming
 from skincare.sqs.message import Message
 
-DELIVERY = Delivery("orders", "m-1", "handle", 3, "{}", received_at=0.0, invisible_until=120.0)
+RECEIVED = ReceivedMessage("orders", "m-1", "handle", 3, "{}", 0.0, invisible_until=120.0)
 
 
 def message(**call: Any) -> Message:
     fields: dict[str, Any] = {"task": "mail", "task_id": "t-1", "args": ["secret"], "kwargs": {}}
-    incoming = Incoming("7", DELIVERY, TaskCall(**{**fields, **call}))
+    incoming = Incoming("7", RECEIVED, TaskCall(**{**fields, **call}))
     return Message(incoming, SimpleNamespace(intake=None))  # type: ignore[arg-type]
 
 

@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skincare.sqs.async_client import NO_ANSWER, SQSError
-from skincare.sqs.delivery import Delivery
+from skincare.sqs.decoder import ReceivedMessage
 from skincare.sqs.settlement import Settlement, batch_errors
 from tests.unit.sqs.documents import json_values
 
 
-def delivery(age: float = 0.0) -> Delivery:
+def message(age: float = 0.0) -> ReceivedMessage:
     """A message that came `age` seconds ago."""
     received_at = time.monotonic() - age
-    return Delivery("q", "m", "h", 1, "{}", received_at, invisible_until=received_at + 120)
+    return ReceivedMessage("q", "m", "h", 1, "{}", received_at, invisible_until=received_at + 120)
 
 
 def test_entries_that_succeeded_have_no_error() -> None:
@@ -57,7 +57,7 @@ def test_any_answer_can_be_read(answer: dict[str, object]) -> None:
 
 @pytest.mark.parametrize(("wait", "seconds"), [(10.0, 10), (0.5, 1), (0.0, 0), (-3.0, 0)])
 def test_the_visibility_timeout_is_what_is_left_of_the_wait(wait: float, seconds: int) -> None:
-    settlement = Settlement(delivery(), visible_at=time.monotonic() + wait)
+    settlement = Settlement(message(), visible_at=time.monotonic() + wait)
 
     assert settlement.visibility_timeout == seconds
 
@@ -66,5 +66,5 @@ def test_the_visibility_timeout_is_one_that_sqs_takes() -> None:
     """Not more than 12 hours since the receive."""
     far = time.monotonic() + 1e6
 
-    assert Settlement(delivery(age=99.5), far).visibility_timeout == 43_100
-    assert Settlement(delivery(age=50_000), far).visibility_timeout == 0
+    assert Settlement(message(age=99.5), far).visibility_timeout == 43_100
+    assert Settlement(message(age=50_000), far).visibility_timeout == 0

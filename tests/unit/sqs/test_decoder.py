@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skincare.sqs import Adopted
-from skincare.sqs.envelope import MAX_NESTING, Refused, TaskCall, read_message
+from skincare.sqs import AdaptedCall
+from skincare.sqs.decoder import MAX_NESTING, InvalidMessage, TaskCall, decode
 from tests.faults.messages import b64, celery_message, envelope
 from tests.faults.poison import poison
 from tests.unit.sqs.documents import json_values
@@ -29,16 +29,16 @@ WELL_FORMED = {
 POISON = [shape for shape in poison(TASK) if shape.name not in WELL_FORMED]
 
 
-def adopt(document: dict[str, Any]) -> Adopted:
+def adapt(document: dict[str, Any]) -> AdaptedCall:
     match document:
         case {"event_id": str(event_id), "event_type": str()}:
-            return Adopted(TASK, event_id, (document,))
+            return AdaptedCall(TASK, event_id, (document,))
     raise ValueError("event_id or event_type is missing")
 
 
 def refusal(text: str) -> str:
-    with pytest.raises(Refused) as refused:
-        read_message(text, adopt)
+    with pytest.raises(InvalidMessage) as refused:
+        decode(text, adapt)
     return refused.value.reason
 
 
@@ -80,8 +80,8 @@ def test_any_arguments_are_read_or_refused(arguments: object) -> None:
 
 def read_or_refuse(text: str) -> None:
     try:
-        call = read_message(text, adopt)
-    except Refused as refused:
+        call = decode(text, adapt)
+    except InvalidMessage as refused:
         assert refused.reason  # noqa: PT017
     else:
         assert isinstance(call.task, str)
@@ -95,7 +95,7 @@ def read_or_refuse(text: str) -> None:
 def test_arguments_arrive_as_they_were_sent(args: list[object], kwargs: dict[str, Any]) -> None:
     body = b64(json.dumps([args, kwargs, {"callbacks": None}]))
 
-    call = read_message(celery_message(TASK, body=body), None)
+    call = decode(celery_message(TASK, body=body), None)
 
     assert call.args == args
     assert call.kwargs == kwargs
@@ -109,7 +109,7 @@ def test_both_of_kombus_encodings_are_read(outer: str, inner: str) -> None:
         message["body"] = json.dumps([["x"], {}, {}])
     text = json.dumps(message)
 
-    call = read_message(b64(text) if outer == "base64" else text, None)
+    call = decode(b64(text) if outer == "base64" else text, None)
 
     assert (call.task, call.task_id) == (TASK, message["headers"]["id"])
     assert call.args == ["x"]
@@ -124,12 +124,12 @@ def test_a_bare_document_is_adopted(wrapped: str) -> None:
     elif wrapped == "notification":
         text = json.dumps({"Type": "Notification", "TopicArn": "arn", "Message": text})
 
-    assert read_message(text, adopt) == TaskCall(TASK, "e-1", [document], {})
+    assert decode(text, adapt) == TaskCall(TASK, "e-1", [document], {})
 
 
 def test_a_bare_document_without_anyone_to_adopt_it_is_refused() -> None:
-    with pytest.raises(Refused, match="not a Celery message"):
-        read_message('{"event_id": "e-1"}', None)
+    with pytest.raises(InvalidMessage, match="not a Celery message"):
+        decode('{"event_id": "e-1"}', None)
 
 
 def test_the_reason_of_the_application_is_kept() -> None:
@@ -140,7 +140,7 @@ def test_typed_values_stay_what_they_are() -> None:
     """kombu's own decoder would make a datetime of it, or fail."""
     typed = {"__type__": "datetime", "__value__": "never"}
 
-    assert read_message(celery_message(TASK, [typed]), None).args == [typed]
+    assert decode(celery_message(TASK, [typed]), None).args == [typed]
 
 
 def test_times_and_limits_are_read() -> None:
@@ -151,7 +151,7 @@ def test_times_and_limits_are_read() -> None:
         "root_id": "root",
     }
 
-    call = read_message(celery_message(TASK, ["x"], headers=headers), None)
+    call = decode(celery_message(TASK, ["x"], headers=headers), None)
 
     assert call.eta == datetime(2026, 3, 1, 3, tzinfo=UTC)
     assert call.expires == datetime(2026, 3, 1, 4, tzinfo=UTC)
@@ -163,7 +163,7 @@ def test_headers_of_tracing_are_kept_and_parts_of_the_request_are_not() -> None:
     tracing = {"traceparent": "00-1-2-01", "headers": {"sentry-trace": "1-2"}}
     hostile = {"get": 1, "chain": [1], "_protected": 1, "called_directly": True}
 
-    call = read_message(celery_message(TASK, ["x"], headers=tracing | hostile), None)
+    call = decode(celery_message(TASK, ["x"], headers=tracing | hostile), None)
 
     assert call.extra == tracing
 
@@ -176,6 +176,6 @@ def test_nesting_is_bounded(levels: int, read: bool) -> None:
     message = celery_message(TASK, body=b64(f"[[{argument}], {{}}, {{}}]"))
 
     if read:
-        assert read_message(message, None).args == [json.loads(argument)]
+        assert decode(message, None).args == [json.loads(argument)]
     else:
         assert "nested deeper" in refusal(message)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from skincare.sqs.envelope import TaskCall
+from skincare.sqs.decoder import TaskCall
 from skincare.sqs.policy import MAX_VISIBILITY_TIMEOUT, SQSPolicy
 
 #: Seconds before a message for an unknown task is shown to the other workers again: while a deploy
@@ -14,21 +14,21 @@ UNKNOWN_TASK_DELAY = 8.0
 
 
 @dataclass(frozen=True)
-class Admission:
+class Verdict:
     """What to do with the call, and for `postpone` and `quarantine` why, and for how long the
     message stays invisible (seconds)."""
 
-    verdict: Literal["start", "postpone", "quarantine"]
+    action: Literal["start", "postpone", "quarantine"]
     reason: str = ""
     delay: float = 0.0
 
 
-START = Admission("start")
+START = Verdict("start")
 
 
-def admit(
+def validate(
     call: TaskCall, *, tasks: Mapping[str, Any], policy: SQSPolicy, now: datetime
-) -> Admission:
+) -> Verdict:
     """Decide over a call that is well formed.
 
     An `eta` is not waited for in memory, where the visibility would run out: the message goes back
@@ -37,20 +37,20 @@ def admit(
     task = tasks.get(call.task)
     if task is None:
         delay = min((UNKNOWN_TASK_DELAY, *policy.backoff[:1]))
-        return Admission("quarantine", "the task is unknown", delay)
+        return Verdict("quarantine", "the task is unknown", delay)
     if not _arguments_fit(task, call):
-        return Admission("quarantine", "the arguments do not fit the task")
+        return Verdict("quarantine", "the arguments do not fit the task")
     if (call.hard_time_limit or 0) > policy.hard_time_limit:
-        return Admission("quarantine", "the time limit is longer than the worker's")
+        return Verdict("quarantine", "the time limit is longer than the worker's")
     if (call.soft_time_limit or 0) > policy.hard_time_limit:
-        return Admission("quarantine", "the soft time limit is longer than the worker's")
+        return Verdict("quarantine", "the soft time limit is longer than the worker's")
     if call.expires is not None and call.expires <= now:
-        return Admission("quarantine", "expired")
+        return Verdict("quarantine", "expired")
     if call.eta is not None and call.eta > now:
         wait = (call.eta - now).total_seconds()
         if wait > MAX_VISIBILITY_TIMEOUT:
-            return Admission("quarantine", f"eta is more than {MAX_VISIBILITY_TIMEOUT} s away")
-        return Admission("postpone", "eta", max(wait, 1.0))
+            return Verdict("quarantine", f"eta is more than {MAX_VISIBILITY_TIMEOUT} s away")
+        return Verdict("postpone", "eta", max(wait, 1.0))
     return START
 
 

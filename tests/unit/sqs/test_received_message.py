@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skincare.sqs.delivery import Delivery, read_delivery
+from skincare.sqs.decoder import ReceivedMessage, read_received
 from tests.unit.sqs.documents import json_values
 
 
@@ -15,9 +15,11 @@ def test_a_message_is_read() -> None:
         "Attributes": {"ApproximateReceiveCount": "3"},
     }
 
-    delivery = read_delivery(message, queue="q", received_at=9.0, visibility_timeout=120)
+    received = read_received(message, queue="q", received_at=9.0, visibility_timeout=120)
 
-    assert delivery == Delivery("q", "m", "h", 3, "{}", received_at=9.0, invisible_until=129.0)
+    assert received == ReceivedMessage(
+        "q", "m", "h", 3, "{}", received_at=9.0, invisible_until=129.0
+    )
 
 
 @given(
@@ -30,12 +32,12 @@ def test_a_message_is_read() -> None:
     )
 )
 def test_whatever_has_a_receipt_handle_can_be_settled(message: object) -> None:
-    delivery = read_delivery(message, queue="q", received_at=9.0, visibility_timeout=120)
+    received = read_received(message, queue="q", received_at=9.0, visibility_timeout=120)
 
     if isinstance(message, dict) and isinstance(message.get("ReceiptHandle"), str):
-        assert (delivery is not None) == bool(message["ReceiptHandle"])
+        assert (received is not None) == bool(message["ReceiptHandle"])
     else:
-        assert delivery is None
-    if delivery is not None:
-        assert delivery.receive_count >= 1
-        assert isinstance(delivery.body, str)
+        assert received is None
+    if received is not None:
+        assert received.receive_count >= 1
+        assert isinstance(received.body, str)

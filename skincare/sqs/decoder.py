@@ -1,21 +1,20 @@
-"""Reading what lies on the queue: from the text of a message to the call of a task, or a refusal.
+"""Reading what lies on the queue: from an element of ReceiveMessage's answer to the call of a task.
 
-Three forms are read: Celery's message protocol 2 as kombu writes it (plain or in base64), a bare
-JSON document, and a bare document in an SNS notification. Celery never sees a message that is not
-in order here, because its own answers to such messages are to delete them or to die.
+Three forms of body are read: Celery's message protocol 2 as kombu writes it (plain or in base64), a
+bare JSON document, and a bare document in an SNS notification. Celery never sees a message that is
+not in order here, because its own answers to such messages are to delete them or to die.
 """
 
 import base64
 import json
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Never
 
 from celery.app.task import Context
-
-from skincare.sqs.adoption import Adopt
 
 #: Levels of lists and objects in a document. Python's own limit is a property of the process: what
 #: json.loads just takes, pickle on the way to the task's process may not.
@@ -26,7 +25,78 @@ MAX_ID_LENGTH = 255
 _CELERYS_HEADERS = frozenset({"task", "lang", "argsrepr", "kwargsrepr", "compression"})
 
 
-class Refused(Exception):
+@dataclass(frozen=True, slots=True)
+class ReceivedMessage:
+    """A message as one ReceiveMessage handed it out."""
+
+    queue: str
+    message_id: str
+    receipt_handle: str
+    #: How often SQS handed the message out, this time included.
+    receive_count: int
+    body: str
+    #: `time.monotonic()` at the earliest moment at which SQS can have handed it out, and until
+    #: which no other worker gets it, at the least.
+    received_at: float
+    invisible_until: float
+
+    @property
+    def seconds_left(self) -> float:
+        """Seconds for which the message is still ours."""
+        return self.invisible_until - time.monotonic()
+
+    @property
+    def log_fields(self) -> dict[str, Any]:
+        """What a log line says of it. Never the body."""
+        return {
+            "queue": self.queue,
+            "sqs_message_id": self.message_id,
+            "receive_count": self.receive_count,
+        }
+
+
+def read_received(
+    message: object, *, queue: str, received_at: float, visibility_timeout: float
+) -> ReceivedMessage | None:
+    """Read an element of `Messages` in an answer; None where it has no receipt handle to use."""
+    if not isinstance(message, Mapping):
+        return None
+    receipt_handle = message.get("ReceiptHandle")
+    if not isinstance(receipt_handle, str) or not receipt_handle:
+        return None
+    body = message.get("Body")
+    return ReceivedMessage(
+        queue=queue,
+        message_id=str(message.get("MessageId", "")),
+        receipt_handle=receipt_handle,
+        receive_count=_receive_count(message.get("Attributes")),
+        body=body if isinstance(body, str) else "",
+        received_at=received_at,
+        invisible_until=received_at + visibility_timeout,
+    )
+
+
+def _receive_count(attributes: object) -> int:
+    try:
+        return max(1, int(attributes["ApproximateReceiveCount"]))  # type: ignore[index]
+    except (TypeError, ValueError, KeyError):
+        return 1
+
+
+@dataclass(frozen=True)
+class AdaptedCall:
+    """The task call that a bare document stands for."""
+
+    task: str
+    task_id: str
+    args: tuple[Any, ...]
+
+
+#: Takes the decoded JSON object; raises ValueError, whose text is the reason, to quarantine it.
+BareMessageAdapter = Callable[[dict[str, Any]], AdaptedCall]
+
+
+class InvalidMessage(Exception):
     """The message is no task call. `reason` is fit for a log: it holds nothing of the body."""
 
     def __init__(self, reason: str) -> None:
@@ -53,12 +123,12 @@ class TaskCall:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-def read_message(text: str, adopt: Adopt | None) -> TaskCall:
+def decode(text: str, adapter: BareMessageAdapter | None) -> TaskCall:
     """Return the task call that the body of an SQS message stands for.
 
-    Raises Refused for any text that is none. Bare documents become calls by `adopt`.
+    Raises InvalidMessage for any text that is none. Bare documents become calls by `adapter`.
     """
-    document = _object(_decode(text), "the message")
+    document = _object(_to_json(text), "the message")
     if "headers" in document and "body" in document:
         return _read_celery_message(document)
     if document.get("Type") == "Notification":
@@ -67,10 +137,10 @@ def read_message(text: str, adopt: Adopt | None) -> TaskCall:
         if not isinstance(message, str):
             _refuse("a notification without a message")
         document = _object(_parse(message), "the notification's message")
-    return _adopt(document, adopt)
+    return _adapt(document, adapter)
 
 
-def _decode(text: str) -> Any:
+def _to_json(text: str) -> Any:
     text = text.strip()
     if text[:1] not in ("{", "["):
         text = _from_base64(text, "the message")
@@ -230,19 +300,19 @@ def _extra(headers: Mapping[str, Any]) -> dict[str, Any]:
     return extra
 
 
-def _adopt(document: dict[str, Any], adopt: Adopt | None) -> TaskCall:
-    if adopt is None:
+def _adapt(document: dict[str, Any], adapter: BareMessageAdapter | None) -> TaskCall:
+    if adapter is None:
         _refuse("not a Celery message")
     try:
-        adopted = adopt(document)
+        adapted = adapter(document)
     except ValueError as error:
         _refuse(f"not adopted: {error}"[:200])
     except RecursionError:
         _refuse(f"nested deeper than {MAX_NESTING} levels")
     return TaskCall(
-        task=_name(adopted.task, "task"),
-        task_id=_name(adopted.task_id, "id"),
-        args=list(adopted.args),
+        task=_name(adapted.task, "task"),
+        task_id=_name(adapted.task_id, "id"),
+        args=list(adapted.args),
         kwargs={},
     )
 
@@ -254,4 +324,4 @@ def _object(value: object, what: str) -> dict[str, Any]:
 
 
 def _refuse(reason: str) -> Never:
-    raise Refused(reason)
+    raise InvalidMessage(reason)

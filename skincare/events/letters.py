@@ -16,7 +16,7 @@ from skincare.events.interventions import is_another
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.routing import ORDER_TASK, PAYMENT_TASK, adapt
 from skincare.events.schema import Event, parse_event
-from skincare.sqs.dead_letters import Message
+from skincare.sqs.dead_letters import DLQMessage
 from skincare.sqs.decoder import AdaptedCall, InvalidMessage, TaskCall, decode
 from skincare.sqs.validation import validate
 
@@ -48,7 +48,7 @@ class DeadLetter:
     - `receive_count` goes on counting in the dead-letter queue, looks at it included.
     """
 
-    message: Message
+    message: DLQMessage
     kind: Kind
     reason: str | None
     event: Event | None
@@ -130,7 +130,7 @@ class Filter:
         )
 
 
-def read_letters(messages: Iterable[Message]) -> list[DeadLetter]:
+def read_letters(messages: Iterable[DLQMessage]) -> list[DeadLetter]:
     """Read messages and join them with their events' rows, with two queries for all of them."""
     readings = [(message, *_read(message.body)) for message in messages]
     ids = {event.event_id for _, _, _, event in readings if event}

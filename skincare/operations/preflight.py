@@ -14,6 +14,7 @@ from django.db.migrations.executor import MigrationExecutor
 
 from skincare.connections import is_local
 from skincare.events.dead_letters import open_queue, sqs_client
+from skincare.sqs.client import error_code
 from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable
 from skincare.sqs.queues import queue_problems
 
@@ -185,5 +186,5 @@ def _health_file() -> Finding:
 
 def _code(error: Exception) -> str:
     if isinstance(error, ClientError):
-        return error.response.get("Error", {}).get("Code", "unknown")
+        return error_code(error) or "unknown"
     return type(error).__name__

@@ -7,10 +7,9 @@ from click import Option
 from kombu import Exchange, Queue
 
 from skincare.sqs.decoder import BareMessageAdapter
-from skincare.sqs.policy import SQSPolicy
+from skincare.sqs.policy import OPTION, SQSPolicy, Wiring
 from skincare.sqs.preflight import Preflight
 from skincare.sqs.shutdown import isolate_process
-from skincare.sqs.wiring import OPTION, Wiring
 
 
 def configure(
@@ -72,7 +71,7 @@ def _delivery(policy: SQSPolicy) -> dict[str, object]:
         "result_backend": None,
         "task_ignore_result": True,
         "task_store_errors_even_if_ignored": False,
-        "worker_consumer": "skincare.sqs.worker:Consumer",
+        "worker_consumer": "skincare.sqs.worker:WorkerConsumer",
         "worker_concurrency": policy.concurrency,
         "worker_prefetch_multiplier": 1,
         "worker_enable_remote_control": False,

@@ -17,7 +17,7 @@ from kombu.asynchronous import Hub
 from skincare.sqs.client import make_client
 from skincare.sqs.credentials import Credentials
 from skincare.sqs.http import HttpClient, Reply
-from skincare.sqs.wiring import Wiring
+from skincare.sqs.policy import Wiring
 
 log = logging.getLogger(__name__)
 

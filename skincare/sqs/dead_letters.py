@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from skincare.sqs.client import error_code, in_batches
+from skincare.sqs.prefetch import MAX_MESSAGES
 from skincare.sqs.queues import Depth, depth
 
 if TYPE_CHECKING:
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
-_MAX_BATCH: Final = 10
 #: Seconds. A long poll asks all of a queue's servers; a short one asks some, and misses messages.
 _WAIT: Final = 1
 #: Receives in a row that bring only what was seen, before the queue counts as looked through.
@@ -44,8 +44,8 @@ class NoDeadLetterQueue(Exception):
 
 
 @dataclass(frozen=True)
-class Message:
-    """A message as SQS hands it out. `receive_count` counts the looks too."""
+class DLQMessage:
+    """A message of a dead-letter queue. `receive_count` counts the looks too."""
 
     message_id: str
     receipt_handle: str
@@ -59,12 +59,11 @@ class Message:
 class Move:
     """A move that SQS makes by itself. `status` is SQS's word, such as RUNNING or COMPLETED.
 
-    The numbers are approximate; `to_move` is None where SQS does not say it.
+    `moved` is approximate.
     """
 
     status: str
     moved: int
-    to_move: int | None
     failure: str
 
     @property
@@ -78,7 +77,7 @@ def answered() -> Iterator[None]:
     try:
         yield
     except ClientError as error:
-        code = error.response.get("Error", {}).get("Code", "unknown")
+        code = error_code(error) or "unknown"
         raise Unreachable(f"SQS refused {error.operation_name}: {code}") from error
     except (BotoCoreError, OSError) as error:
         raise Unreachable(f"SQS does not answer: {type(error).__name__}") from error
@@ -106,18 +105,18 @@ class DeadLetterQueue:
         # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-dead-letter-queues.html
         self.name = self.arn.rsplit(":", 1)[-1]
         self.url = f"{queue_url.rsplit('/', 1)[0]}/{self.name}"
-        self._held: dict[str, Message] = {}
+        self._held: dict[str, DLQMessage] = {}
 
     def depth(self) -> Depth:
         """Return how many messages it holds, approximately."""
         with answered():
             return depth(self._client, self.url)
 
-    def sample(self) -> list[Message]:
+    def sample(self) -> list[DLQMessage]:
         """Return up to ten of its messages, approximately the oldest, without hiding them."""
         return self._receive(visibility=0, wait=0)
 
-    def walk(self) -> Iterator[list[Message]]:
+    def walk(self) -> Iterator[list[DLQMessage]]:
         """Yield all messages in batches of up to ten, each message once.
 
         Not those that were sent since the walk began: with what is put back meanwhile and fails
@@ -150,10 +149,10 @@ class DeadLetterQueue:
             self._release(list(self._held.values()))
             self._held.clear()
 
-    def delete(self, messages: Iterable[Message]) -> set[str]:
+    def delete(self, messages: Iterable[DLQMessage]) -> set[str]:
         """Delete messages of the walk under way; return the ids of those that are gone."""
         gone: set[str] = set()
-        for batch in _batches(messages):
+        for batch in in_batches(list(messages)):
             with answered():
                 answer = self._client.delete_message_batch(
                     QueueUrl=self.url,
@@ -194,29 +193,28 @@ class DeadLetterQueue:
             answer = self._client.list_message_move_tasks(SourceArn=self.arn, MaxResults=1)
         tasks = answer.get("Results", [])
         if not tasks:
-            return Move("NONE", 0, None, "")
+            return Move("NONE", 0, "")
         newest = tasks[0]
         return Move(
             newest.get("Status", ""),
             newest.get("ApproximateNumberOfMessagesMoved", 0),
-            newest.get("ApproximateNumberOfMessagesToMove"),
             newest.get("FailureReason", ""),
         )
 
-    def _receive(self, *, visibility: int, wait: int) -> list[Message]:
+    def _receive(self, *, visibility: int, wait: int) -> list[DLQMessage]:
         with answered():
             answer = self._client.receive_message(
                 QueueUrl=self.url,
-                MaxNumberOfMessages=_MAX_BATCH,
+                MaxNumberOfMessages=MAX_MESSAGES,
                 VisibilityTimeout=visibility,
                 WaitTimeSeconds=wait,
                 MessageSystemAttributeNames=["ApproximateReceiveCount", "SentTimestamp"],
             )
         return [_message(found) for found in answer.get("Messages", [])]
 
-    def _release(self, messages: list[Message]) -> None:
+    def _release(self, messages: list[DLQMessage]) -> None:
         """Show messages again at once. What cannot be shown comes back when its time is over."""
-        for batch in _batches(messages):
+        for batch in in_batches(messages):
             try:
                 self._client.change_message_visibility_batch(
                     QueueUrl=self.url,
@@ -234,18 +232,12 @@ class DeadLetterQueue:
                 return
 
 
-def _message(found: "MessageTypeDef") -> Message:
+def _message(found: "MessageTypeDef") -> DLQMessage:
     attributes = found["Attributes"]
-    return Message(
+    return DLQMessage(
         message_id=found["MessageId"],
         receipt_handle=found["ReceiptHandle"],
         body=found["Body"],
         receive_count=int(attributes["ApproximateReceiveCount"]),
         sent_at=datetime.fromtimestamp(int(attributes["SentTimestamp"]) / 1000, UTC),
     )
-
-
-def _batches(messages: Iterable[Message]) -> Iterator[list[Message]]:
-    rest = list(messages)
-    for start in range(0, len(rest), _MAX_BATCH):
-        yield rest[start : start + _MAX_BATCH]

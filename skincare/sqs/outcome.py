@@ -1,7 +1,12 @@
-"""What a task raises to say what shall become of its message.
+"""What a task raises to say what becomes of its message, and for how long that stays invisible.
 
 Any other exception keeps the message too: it is visible again after the backoff of the policy.
 """
+
+import random
+
+from skincare.sqs.backoff import Uniform
+from skincare.sqs.policy import MAX_VISIBILITY_TIMEOUT, SQSPolicy
 
 
 class RetryLater(Exception):
@@ -25,3 +30,30 @@ class Terminal(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+def release_delay(
+    error: BaseException | None,
+    *,
+    receive_count: int,
+    policy: SQSPolicy,
+    uniform: Uniform = random.uniform,
+) -> float:
+    """Return how long the message of a task that ended with `error` stays invisible.
+
+    A terminal error, and the last receive that the queue allows, end in the DLQ at the next
+    receive: nothing is gained by waiting for it.
+    """
+    if isinstance(error, Terminal):
+        return 0.0
+    if isinstance(error, RetryLater) and error.after is not None:
+        return within_limits(error.after)
+    if receive_count >= policy.max_receive_count:
+        return 0.0
+    step = policy.backoff[min(max(receive_count, 1), len(policy.backoff)) - 1]
+    return within_limits(uniform(1 - policy.backoff_jitter, 1 + policy.backoff_jitter) * step)
+
+
+def within_limits(seconds: float) -> float:
+    """Return the nearest visibility timeout that SQS takes; NaN counts as 0."""
+    return min(seconds, MAX_VISIBILITY_TIMEOUT) if seconds > 0 else 0.0

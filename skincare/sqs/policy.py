@@ -1,8 +1,16 @@
-"""The numbers of the deployment that the queue, the worker and the clients must agree on."""
+"""What the queue, the worker and the clients of one application must agree on."""
 
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from skincare.sqs.health import default_health_file
+
+if TYPE_CHECKING:
+    from skincare.sqs.decoder import BareMessageAdapter
+
+log = logging.getLogger(__name__)
 
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 MAX_VISIBILITY_TIMEOUT = 43_200  # seconds, 12 hours
@@ -40,7 +48,8 @@ class SQSPolicy:
     #: of it that is random, so that messages which failed together do not return together.
     backoff: tuple[float, ...] = (10, 30, 60, 120)
     backoff_jitter: float = 0.2
-    #: Worker processes; each holds one message, none waits behind another.
+    #: Worker processes; each works on one message. A few more wait for a moment where tasks are
+    #: short (see `prefetch`).
     concurrency: int = 5
     connect_timeout: float = 2
     read_timeout: float = 5
@@ -147,3 +156,51 @@ class SQSPolicy:
                 "message must not wait longer to be deleted.",
             ),
         ]
+
+
+class Observer:
+    """What the transport reports to the application of its worker, for metrics; here, to nobody.
+
+    Called in the event loop: a method that blocks stops the worker, one that raises is logged.
+    """
+
+    def poll_failed(self, queue: str) -> None:
+        """A poll had no answer or a wrong one."""
+
+    def acknowledgement_denied(self, action: str) -> None:
+        """Our role may not do `action`, a batch call such as DeleteMessageBatch."""
+
+    def message_quarantined(self, message_id: str) -> None:
+        """No task can be made of a message. It is told again for each receive of it."""
+
+    def task_lost(self, task: str) -> None:
+        """The process of a task died, or was killed at the hard time limit."""
+
+
+#: The key of the wiring in Celery's `broker_transport_options`.
+OPTION = "skincare_sqs"
+
+
+def notify(report: Callable[[str], None], about: str) -> None:
+    """Call an observer's method, whatever it raises."""
+    try:
+        report(about)
+    except Exception:
+        log.exception("observer_failed")
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Made once by `configure`; every connection and channel of the application reads it."""
+
+    policy: SQSPolicy
+    #: URL of each queue by its name in Celery.
+    queues: Mapping[str, str]
+    region: str
+    #: None means the endpoint of the region at AWS.
+    endpoint_url: str | None
+    #: How a bare document becomes a task call; None quarantines bare documents.
+    adapter: "BareMessageAdapter | None"
+    #: Returns the application's tasks by name. Asked late: to list them, Celery loads them all.
+    tasks: Callable[[], Mapping[str, Any]]
+    observer: Observer = field(default_factory=Observer)

@@ -11,9 +11,9 @@ from typing import Any
 from kombu.asynchronous import Hub
 
 from skincare.sqs.async_client import GARBAGE, AsyncSQS, Result, SQSError
+from skincare.sqs.backoff import POLL_BACKOFF, full_jitter
 from skincare.sqs.decoder import ReceivedMessage, read_received
-from skincare.sqs.delays import POLL_BACKOFF, full_jitter
-from skincare.sqs.policy import SQSPolicy
+from skincare.sqs.policy import Observer, SQSPolicy, notify
 from skincare.sqs.prefetch import PrefetchBudget
 
 log = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ EMPTY_PAUSE = 0.2
 Receive = Callable[[list[ReceivedMessage]], None]
 
 
-class State(StrEnum):
+class PollerState(StrEnum):
     FULL = "full"  # no slot is free, and enough waits for one; a slot that becomes free ends it
     GATHERING = "gathering"  # a slot became free; others that follow soon share its poll
     SCHEDULED = "scheduled"  # a poll starts when the timer fires: at once, or after a failure
@@ -55,6 +55,7 @@ class Poller:
         policy: SQSPolicy,
         budget: PrefetchBudget,
         counts: Counter[str],
+        observer: Observer,
         receive: Receive,
         release: Receive,
     ) -> None:
@@ -65,11 +66,12 @@ class Poller:
         self._policy = policy
         self._budget = budget
         self._counts = counts
+        self._observer = observer
         self._receive = receive
         self._release = release
         self._timer: Any = None
         self._round_trip = 0.0  # seconds, of the last poll that brought messages
-        self.state = State.STOPPED
+        self.state = PollerState.STOPPED
         self.failures = 0
         #: `time.monotonic()` of the last poll that SQS answered as it should, and of the moment
         #: since which it had a reason to: None where no slot is free.
@@ -78,30 +80,30 @@ class Poller:
 
     def start(self) -> None:
         """Begin to poll."""
-        if self.state is State.STOPPED:
+        if self.state is PollerState.STOPPED:
             self._schedule(0.0)
 
     def slot_freed(self) -> None:
         """Begin a poll soon, together with other slots that become free now."""
-        if self.state is State.FULL and not self._budget.free:
+        if self.state is PollerState.FULL and not self._budget.free:
             if self._budget.worth_a_poll:
                 self._schedule(0.0)
-        elif self.state is State.FULL and self._budget.held:
+        elif self.state is PollerState.FULL and self._budget.held:
             self._schedule(min(max(self._round_trip, GATHER[0]), GATHER[1]))
-            self.state = State.GATHERING
-        elif self.state in (State.FULL, State.GATHERING) and not self._budget.held:
+            self.state = PollerState.GATHERING
+        elif self.state in (PollerState.FULL, PollerState.GATHERING) and not self._budget.held:
             self._schedule(0.0)  # there are no others
 
     def leave(self) -> None:
         """Poll no more. What the poll in flight brings is released."""
         self._cancel_timer()
         self.unanswered_since = None
-        answer_due = self.state in (State.POLLING, State.LEAVING)
-        self.state = State.LEAVING if answer_due else State.STOPPED
+        answer_due = self.state in (PollerState.POLLING, PollerState.LEAVING)
+        self.state = PollerState.LEAVING if answer_due else PollerState.STOPPED
 
     def _schedule(self, delay: float) -> None:
         self._cancel_timer()
-        self.state = State.SCHEDULED
+        self.state = PollerState.SCHEDULED
         self.unanswered_since = self.unanswered_since or time.monotonic()
         self._timer = self._hub.call_later(delay, self._poll)
 
@@ -111,7 +113,7 @@ class Poller:
             self._timer = None
 
     def _become_full(self) -> None:
-        self.state = State.FULL
+        self.state = PollerState.FULL
         self.unanswered_since = None
 
     def _poll(self) -> None:
@@ -124,7 +126,7 @@ class Poller:
         if not self._budget.free:
             wait = min(wait, BUFFER_POLL)
             self.unanswered_since = None
-        self.state = State.POLLING
+        self.state = PollerState.POLLING
         self._counts["polls"] += 1
         started = time.monotonic()
         self._sqs.call(
@@ -143,8 +145,8 @@ class Poller:
     def _answered(self, started: float, result: Result) -> None:
         self._budget.unreserve(self.queue)
         messages = self._read(started, result)
-        if self.state is State.LEAVING:
-            self.state = State.STOPPED
+        if self.state is PollerState.LEAVING:
+            self.state = PollerState.STOPPED
             if isinstance(messages, list):
                 self._release(messages)
         elif isinstance(messages, SQSError):
@@ -197,4 +199,5 @@ class Poller:
                 "retry_in": round(delay, 3),
             },
         )
+        notify(self._observer.poll_failed, self.queue)
         self._schedule(delay)

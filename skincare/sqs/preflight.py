@@ -9,9 +9,9 @@ from celery import Celery, bootsteps
 from celery.concurrency.prefork import TaskPool
 from celery.platforms import EX_FAILURE
 
-from skincare.sqs.client import make_client
+from skincare.sqs.client import error_code, make_client
+from skincare.sqs.policy import OPTION, Wiring
 from skincare.sqs.queues import queue_problems
-from skincare.sqs.wiring import OPTION, Wiring
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,7 @@ def _queue_problems(wiring: Wiring) -> list[str]:
         try:
             problems += queue_problems(client, url, wiring.policy)
         except ClientError as error:
-            code = error.response.get("Error", {}).get("Code", "")
+            code = error_code(error)
             if error.response["ResponseMetadata"]["HTTPStatusCode"] in _DEFINITE:
                 problems.append(
                     f"The attributes of queue {url} cannot be read ({code}): see that the queue "

@@ -17,13 +17,13 @@ from celery.exceptions import WorkerShutdown, WorkerTerminate
 from celery.platforms import EX_FAILURE, EX_OK
 from kombu.asynchronous import Hub
 
-from skincare.sqs.intake import Intake
+from skincare.sqs.consumer import Consumer
 from skincare.sqs.policy import STOP_RESERVE, SQSPolicy
 
 log = logging.getLogger(__name__)
 
-#: Seconds for giving messages back when the worker is told to end at once. A poll in flight often
-#: gets them again; closing it earlier would hide them for the visibility timeout.
+#: Seconds for making messages visible when the worker is told to end at once. A poll in flight
+#: often gets them again; closing it earlier would hide them for the visibility timeout.
 TERMINATE_GRACE = 2.0
 
 
@@ -35,22 +35,24 @@ class Shutdown:
     running tasks, releases their messages, and exits 1.
     """
 
-    def __init__(self, hub: Hub, intake: Intake, consumer: Any, policy: SQSPolicy) -> None:
+    def __init__(
+        self, hub: Hub, consumer: Consumer, celery_consumer: Any, policy: SQSPolicy
+    ) -> None:
         self._hub = hub
-        self._intake = intake
         self._consumer = consumer
+        self._celery_consumer = celery_consumer
         self._policy = policy
         self._pid = os.getpid()
         self._asked = 0
         self._now = False
         self._terminating = False
-        self._ears, self._mouth = socket.socketpair()
-        self._ears.setblocking(False)
-        self._mouth.setblocking(False)
+        self._wakeup_reader, self._wakeup_writer = socket.socketpair()
+        self._wakeup_reader.setblocking(False)
+        self._wakeup_writer.setblocking(False)
 
     def install(self) -> None:
         """Take the signals over from Celery, from the main thread."""
-        self._hub.add_reader(self._ears, self._hear)
+        self._hub.add_reader(self._wakeup_reader, self._on_wakeup)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT):
             signal.signal(number, self._on_signal)
 
@@ -62,10 +64,10 @@ class Shutdown:
         self._asked += 1
         self._now = self._now or number == signal.SIGQUIT or self._asked > 1
         with suppress(OSError):  # full: the loop is being woken up already
-            self._mouth.send(b"\0")
+            self._wakeup_writer.send(b"\0")
 
-    def _hear(self) -> None:
-        self._ears.recv(4096)
+    def _on_wakeup(self) -> None:
+        self._wakeup_reader.recv(4096)
         if self._terminating:
             self._end_at_once()
         elif self._now:
@@ -75,52 +77,52 @@ class Shutdown:
 
     def drain(self) -> None:
         """Stop when nothing is under way any more, and at the latest before the platform kills."""
-        log.info("worker_draining", extra={"running": self._intake.running})
+        log.info("worker_draining", extra={"running": self._consumer.running})
         self._announce("SIGTERM", "Warm", EX_OK)
-        self._intake.leave()
+        self._consumer.leave()
         self._hub.on_tick.add(self._stop_if_finished)
         self._hub.call_later(
-            max(self._policy.stop_timeout - STOP_RESERVE, 0.0), self._lose_patience
+            max(self._policy.stop_timeout - STOP_RESERVE, 0.0), self._drain_took_too_long
         )
 
     def _stop_if_finished(self) -> None:
-        if self._intake.finished:
+        if self._consumer.finished:
             log.info("worker_drained")
             raise WorkerShutdown(EX_OK)
 
-    def _lose_patience(self) -> None:
-        log.error("worker_drain_too_slow", extra={"running": self._intake.running})
-        if self._intake.running:
+    def _drain_took_too_long(self) -> None:
+        log.error("worker_drain_too_slow", extra={"running": self._consumer.running})
+        if self._consumer.running:
             self.terminate()
         else:  # processed, but SQS does not take the deletes; closing the channel tries once more
             raise WorkerShutdown(EX_OK)
 
     def terminate(self) -> None:
         """Kill the running tasks and give their messages back, then stop."""
-        log.warning("worker_terminating", extra={"running": self._intake.running})
+        log.warning("worker_terminating", extra={"running": self._consumer.running})
         self._announce("SIGQUIT", "Cold", EX_FAILURE)
         self._terminating = True
         self._hub.on_tick.discard(self._stop_if_finished)
-        self._consumer.pool.close()  # so that it replaces no process
-        for process in self._consumer.pool._pool._pool:
+        self._celery_consumer.pool.close()  # so that it replaces no process
+        for process in self._celery_consumer.pool._pool._pool:
             _kill(process.pid)
-        self._intake.leave()
-        self._intake.give_back()
+        self._consumer.leave()
+        self._consumer.release_all()
         self._hub.on_tick.add(self._end_if_finished)
         self._hub.call_later(TERMINATE_GRACE, self._end_at_once)
 
     def _announce(self, sig: str, how: str, exitcode: int) -> None:
         # As Celery's own handlers do.
         signals.worker_shutting_down.send(
-            sender=self._consumer.hostname, sig=sig, how=how, exitcode=exitcode
+            sender=self._celery_consumer.hostname, sig=sig, how=how, exitcode=exitcode
         )
 
     def _end_if_finished(self) -> None:
-        if self._intake.finished:
+        if self._consumer.finished:
             self._end_at_once()
 
     def _end_at_once(self) -> None:
-        self._consumer.controller.exitcode = EX_FAILURE
+        self._celery_consumer.controller.exitcode = EX_FAILURE
         raise WorkerTerminate(EX_FAILURE)
 
 

@@ -13,18 +13,17 @@ from kombu.transport import SQS, virtual
 from kombu.transport.virtual.base import queue_declare_ok_t
 from kombu.utils.json import dumps
 
-from skincare.sqs.batch import Batch
-from skincare.sqs.client import make_client
-from skincare.sqs.intake import Intake
-from skincare.sqs.message import Message as TaskMessage
-from skincare.sqs.wiring import OPTION, Wiring
+from skincare.sqs.client import Batch, make_client
+from skincare.sqs.consumer import Consumer
+from skincare.sqs.policy import OPTION, Wiring
+from skincare.sqs.task import TaskMessage
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 
 class QoS:
-    """kombu's word for the prefetch count. The messages themselves are the intake's."""
+    """kombu's word for the prefetch count. The messages themselves are with `Consumer`."""
 
     def __init__(self, channel: "Channel") -> None:
         self.channel = channel
@@ -46,7 +45,7 @@ class Channel(SQS.Channel):
 
     _batch: Batch | None = None
     _client: "SQSClient | None" = None
-    _intake: Intake | None = None
+    _consumer: Consumer | None = None
 
     @property
     def wiring(self) -> Wiring:
@@ -96,22 +95,22 @@ class Channel(SQS.Channel):
     # -- Consuming ---------------------------------------------------------------------------------
 
     @property
-    def intake(self) -> Intake:
+    def consumer(self) -> Consumer:
         """The polling and settling of this channel's consumers, made when first asked for."""
-        if self._intake is None:
+        if self._consumer is None:
             if self.hub is None:
                 raise NotImplementedError("this transport consumes in Celery's event loop only")
             capacity = self.qos.prefetch_count or self.wiring.policy.concurrency
-            self._intake = Intake(self.hub, self.wiring, capacity=capacity)
-        return self._intake
+            self._consumer = Consumer(self.hub, self.wiring, capacity=capacity)
+        return self._consumer
 
     def basic_qos(
         self, prefetch_size: int = 0, prefetch_count: int = 0, apply_global: bool = False
     ) -> None:
         """Set how many messages the consumers hold at once; 0 means the policy's concurrency."""
         self.qos.prefetch_count = prefetch_count
-        if self._intake is not None:
-            self._intake.resize(prefetch_count or self.wiring.policy.concurrency)
+        if self._consumer is not None:
+            self._consumer.resize(prefetch_count or self.wiring.policy.concurrency)
 
     def basic_consume(
         self,
@@ -126,12 +125,12 @@ class Channel(SQS.Channel):
         if no_ack:
             raise ValueError("a message is deleted when its task succeeded, not when it arrives")
         virtual.Channel.basic_consume(self, queue, no_ack, callback, consumer_tag)
-        self.intake.start(queue, self.connection._callbacks[queue])
+        self.consumer.start(queue, self.connection._callbacks[queue])
 
     def basic_cancel(self, consumer_tag: str) -> None:
         """Stop to consume. Celery cancels all consumers at once, when it has left its loop."""
-        if self._intake is not None:
-            self._intake.freeze()
+        if self._consumer is not None:
+            self._consumer.freeze()
         virtual.Channel.basic_cancel(self, consumer_tag)
 
     def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:
@@ -139,11 +138,11 @@ class Channel(SQS.Channel):
 
         A task that succeeded has its message deleted by its request, and nothing else does.
         """
-        self.intake.quarantine(delivery_tag, "acknowledged by another than its task")
+        self.consumer.quarantine(delivery_tag, "acknowledged by another than its task")
 
     def basic_reject(self, delivery_tag: str, requeue: bool = False) -> None:
         """Keep the message."""
-        self.intake.quarantine(delivery_tag, "rejected by another than its task")
+        self.consumer.quarantine(delivery_tag, "rejected by another than its task")
 
     def drain_events(self, timeout: Any = None, callback: Any = None, **_: Any) -> None:
         raise NotImplementedError("this transport consumes in Celery's event loop only")
@@ -151,9 +150,9 @@ class Channel(SQS.Channel):
     def close(self) -> None:
         """Stop consuming and settle what is left."""
         super().close()
-        if self._intake is not None:
-            self._intake.close()
-            self._intake = None
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
 
 
 class Transport(SQS.Transport):

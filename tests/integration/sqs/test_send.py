@@ -10,7 +10,7 @@ import pytest
 from celery import Celery
 
 from skincare.sqs import SQSPolicy, configure
-from skincare.sqs.batch import SendFailure
+from skincare.sqs.client import SendFailure
 from tests.faults.faults import (
     CutAnswer,
     Denied,

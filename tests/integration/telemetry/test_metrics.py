@@ -141,7 +141,7 @@ def test_each_failed_try_is_counted_and_what_others_invent_is_one_type(lines: Li
 
 
 def test_a_message_that_comes_back_to_quarantine_is_counted_once(lines: Lines) -> None:
-    transport = logging.getLogger("skincare.sqs.intake")
+    transport = logging.getLogger("skincare.sqs.consumer")
     transport.addHandler(handler := TransportMetrics())
     for message_id in ("a", "b", "a", "a"):
         transport.error("message_quarantined", extra={"sqs_message_id": message_id})

@@ -11,7 +11,7 @@ from django.urls import resolve
 from ecs.template import deployed, load
 from skincare.connections import DATABASE_PARTS, EMAIL_PARTS
 from skincare.sqs import health
-from skincare.sqs.heartbeat import INTERVAL
+from skincare.sqs.worker import INTERVAL
 from tests.unit.ecs.account import LOAD_BALANCER
 from tests.unit.test_settings import PRODUCTION, variables_read
 

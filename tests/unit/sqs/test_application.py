@@ -9,9 +9,9 @@ from celery.concurrency.prefork import TaskPool as Prefork
 from celery.concurrency.solo import TaskPool as Solo
 
 from skincare.sqs import SQSPolicy, configure
+from skincare.sqs.policy import OPTION
 from skincare.sqs.preflight import task_problems, worker_problems
 from skincare.sqs.transport import Channel, Transport
-from skincare.sqs.wiring import OPTION
 
 POLICY = SQSPolicy(concurrency=3)
 

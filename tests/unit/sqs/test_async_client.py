@@ -16,7 +16,7 @@ from skincare.sqs.async_client import (
     parse_reply,
 )
 from skincare.sqs.http import Reply
-from skincare.sqs.wiring import Wiring
+from skincare.sqs.policy import Wiring
 
 DENIED = b'{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized"}'
 EXPIRED = b'{"__type":"com.amazonaws.sqs#ExpiredToken","message":"The security token is expired"}'

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skincare.sqs import RetryLater, SQSPolicy, Terminal
-from skincare.sqs.delays import POLL_BACKOFF, full_jitter, release_delay, within_limits
+from skincare.sqs.backoff import POLL_BACKOFF, full_jitter
+from skincare.sqs.outcome import release_delay, within_limits
 
 POLICY = SQSPolicy()
 

@@ -161,7 +161,7 @@ def test_what_will_be_tried_again_is_not_reported_and_what_goes_to_the_dlq_is_wi
 
 
 def test_an_error_line_is_reported_with_its_own_ids(reports: list[dict[str, Any]]) -> None:
-    transport = logging.getLogger("skincare.sqs.intake")
+    transport = logging.getLogger("skincare.sqs.consumer")
     for receive_count in (1, 2):
         transport.error(
             "message_quarantined", extra={"queue": "events", "receive_count": receive_count}
@@ -171,7 +171,7 @@ def test_an_error_line_is_reported_with_its_own_ids(reports: list[dict[str, Any]
     assert [report["message"] for report in reports] == ["message_quarantined"] * 2
     assert reports[1]["tags"] == {"service": "manage", "queue": "events", "receive_count": "2"}
     assert {tuple(report["fingerprint"]) for report in reports} == {
-        ("skincare.sqs.intake", "message_quarantined")
+        ("skincare.sqs.consumer", "message_quarantined")
     }
 
 

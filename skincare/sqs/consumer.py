@@ -1,4 +1,4 @@
-"""What a worker takes from its queues: polled, read, handed to Celery, and settled at the end.
+"""What a worker takes from its queues: polled, decoded, dispatched to Celery, acknowledged.
 
 Everything here runs in the thread of Celery's event loop.
 """
@@ -14,30 +14,34 @@ from typing import Any
 
 from kombu.asynchronous import Hub
 
+from skincare.sqs.acknowledger import (
+    VISIBILITY_LINGER,
+    Acknowledgement,
+    Deletes,
+    VisibilityChanges,
+    final_flush,
+)
 from skincare.sqs.async_client import AsyncSQS
 from skincare.sqs.decoder import InvalidMessage, ReceivedMessage, TaskCall, decode
-from skincare.sqs.delays import release_delay, within_limits
-from skincare.sqs.leftovers import Leftovers
-from skincare.sqs.outcome import RetryLater, Terminal
-from skincare.sqs.poller import Poller, State
+from skincare.sqs.outcome import RetryLater, Terminal, release_delay, within_limits
+from skincare.sqs.policy import Wiring, notify
+from skincare.sqs.poller import Poller, PollerState
 from skincare.sqs.prefetch import PrefetchBudget, PrefetchBuffer
-from skincare.sqs.settlement import RELEASE_LINGER, Deleter, Releaser, Settlement
 from skincare.sqs.validation import validate
-from skincare.sqs.wiring import Wiring
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Incoming:
-    """A message that became a task call, on its way to Celery. `tag` settles it."""
+    """A message that became a task call, on its way to Celery, known there by its `tag`."""
 
     tag: str
     message: ReceivedMessage
     call: TaskCall
 
 
-Deliver = Callable[[Incoming], object]
+Dispatch = Callable[[Incoming], object]
 
 
 @dataclass(frozen=True)
@@ -49,25 +53,32 @@ class _Held:
 
 
 @dataclass(frozen=True)
-class _Lane:
+class _QueueState:
     """What belongs to one queue."""
 
     url: str
     poller: Poller
-    deleter: Deleter
-    releaser: Releaser
-    deliver: Deliver
+    deletes: Deletes
+    visibility_changes: VisibilityChanges
+    dispatch: Dispatch
     counts: Counter[str]
 
+    @property
+    def finished(self) -> bool:
+        """Whether no call is under way or to come."""
+        stopped = self.poller.state is PollerState.STOPPED
+        return stopped and not self.deletes and not self.visibility_changes
 
-class Intake:
+
+class Consumer:
     """The messages of one worker, from receive to outcome."""
 
     def __init__(self, hub: Hub, wiring: Wiring, *, capacity: int) -> None:
         self._hub = hub
         self._wiring = wiring
+        self.observer = wiring.observer
         self._sqs = AsyncSQS(hub, wiring)
-        self._lanes: dict[str, _Lane] = {}
+        self._queues: dict[str, _QueueState] = {}
         self._held: dict[str, _Held] = {}
         self._buffer: PrefetchBuffer[Incoming] = PrefetchBuffer()
         self._buffer_timer: Any = None
@@ -77,8 +88,8 @@ class Intake:
 
     # -- Polling -----------------------------------------------------------------------------------
 
-    def start(self, queue: str, deliver: Deliver) -> None:
-        """Poll the queue, and hand what comes to `deliver`."""
+    def start(self, queue: str, dispatch: Dispatch) -> None:
+        """Poll the queue, and give what comes to `dispatch`."""
         policy = self._wiring.policy
         url = self._wiring.queues[queue]
         counts: Counter[str] = Counter()
@@ -90,49 +101,42 @@ class Intake:
             policy=policy,
             budget=self.budget,
             counts=counts,
+            observer=self.observer,
             receive=self._receive,
-            release=self._return,
+            release=self._release_all,
         )
-        deleter = Deleter(
-            self._hub,
-            self._sqs,
-            url=url,
-            linger=policy.delete_linger,
-            call_timeout=policy.call_timeout,
-            counts=counts,
-        )
-        releaser = Releaser(
-            self._hub,
-            self._sqs,
-            url=url,
-            linger=RELEASE_LINGER,
-            call_timeout=policy.call_timeout,
-            counts=counts,
-        )
-        self._lanes[queue] = _Lane(url, poller, deleter, releaser, deliver, counts)
+        batched: dict[str, Any] = {
+            "url": url,
+            "call_timeout": policy.call_timeout,
+            "counts": counts,
+            "observer": self.observer,
+        }
+        deletes = Deletes(self._hub, self._sqs, linger=policy.delete_linger, **batched)
+        changes = VisibilityChanges(self._hub, self._sqs, linger=VISIBILITY_LINGER, **batched)
+        self._queues[queue] = _QueueState(url, poller, deletes, changes, dispatch, counts)
         poller.start()
 
     def resize(self, capacity: int) -> None:
         """Hold up to `capacity` messages from now on."""
         self.budget.capacity = capacity
-        self._start_waiting()
+        self._start_buffered()
         self._slots_changed()
 
     def freeze(self) -> None:
-        """Make no call any more, because the event loop is over. `close` settles what is left."""
+        """Make no call any more, because the event loop is over. `close` ends what is left."""
         self.leaving = True
-        for lane in self._lanes.values():
-            lane.poller.leave()
-            lane.deleter.freeze()
-            lane.releaser.freeze()
+        for state in self._queues.values():
+            state.poller.leave()
+            state.deletes.freeze()
+            state.visibility_changes.freeze()
         self._sqs.close()
 
     def leave(self) -> None:
         """Poll no queue any more, and start no task that has not started."""
         self.leaving = True
-        for lane in self._lanes.values():
-            lane.poller.leave()
-        self._return([incoming.message for incoming in self._buffer.clear()])
+        for state in self._queues.values():
+            state.poller.leave()
+        self._release_all([incoming.message for incoming in self._buffer.clear()])
         self._update_buffer()
 
     @property
@@ -146,10 +150,7 @@ class Intake:
         return (
             not self._held
             and not self._buffer
-            and all(
-                lane.poller.state is State.STOPPED and not lane.deleter and not lane.releaser
-                for lane in self._lanes.values()
-            )
+            and all(state.finished for state in self._queues.values())
         )
 
     # -- Arrival -----------------------------------------------------------------------------------
@@ -174,13 +175,13 @@ class Intake:
             self._quarantine(message, f"{type(error).__name__} while it was read")
         else:
             if verdict.action == "start":
-                self._hand_over(Incoming(str(next(self._tags)), message, call))
+                self._dispatch_or_buffer(Incoming(str(next(self._tags)), message, call))
             elif verdict.action == "postpone":
                 self._release(message, verdict.delay, verdict.reason)
             else:
                 self._quarantine(message, verdict.reason, verdict.delay)
 
-    def _hand_over(self, incoming: Incoming) -> None:
+    def _dispatch_or_buffer(self, incoming: Incoming) -> None:
         if self.budget.free:
             self._start(incoming)
         else:
@@ -191,12 +192,12 @@ class Intake:
         self._held[incoming.tag] = _Held(incoming.message, time.monotonic())
         self.budget.held += 1
         try:
-            self._lanes[incoming.message.queue].deliver(incoming)
+            self._queues[incoming.message.queue].dispatch(incoming)
         except Exception:
             log.exception("message_not_handed_over", extra=incoming.message.log_fields)
             self.quarantine(incoming.tag, "Celery did not take it")
 
-    def _start_waiting(self) -> None:
+    def _start_buffered(self) -> None:
         while self.budget.free and not self.leaving and (following := self._buffer.pop()):
             self._start(following)
         self._update_buffer()
@@ -215,7 +216,7 @@ class Intake:
                 self._release(incoming.message, 0.0, "all processes are busy")
         self._update_buffer()
 
-    def _return(self, messages: list[ReceivedMessage]) -> None:
+    def _release_all(self, messages: list[ReceivedMessage]) -> None:
         for message in messages:
             self._release(message, 0.0, "the worker is stopping")
 
@@ -234,19 +235,19 @@ class Intake:
 
     def done(self, tag: str) -> None:
         """Delete the message: its task succeeded."""
-        message = self._let_go(tag)
+        message = self._pop(tag)
         if message is not None:
-            self._lanes[message.queue].deleter.add(Settlement(message))
+            self._queues[message.queue].deletes.add(Acknowledgement(message))
 
     def release(self, tag: str, *, delay: float, reason: str) -> None:
-        """Show the message again after `delay` seconds."""
-        message = self._let_go(tag)
+        """Make the message visible again after `delay` seconds."""
+        message = self._pop(tag)
         if message is not None:
             self._release(message, delay, reason)
 
     def fail(self, tag: str, error: BaseException | None) -> None:
         """Keep the message of a task that ended with `error`; see `release_delay`."""
-        message = self._let_go(tag)
+        message = self._pop(tag)
         if message is None:
             return
         policy = self._wiring.policy
@@ -256,87 +257,89 @@ class Intake:
 
     def quarantine(self, tag: str, reason: str) -> None:
         """Keep the message of which no task can be made, so that it reaches the DLQ."""
-        message = self._let_go(tag)
+        message = self._pop(tag)
         if message is not None:
             self._quarantine(message, reason)
 
-    def give_back(self) -> None:
-        """Show all messages again whose tasks have not ended, at once."""
+    def release_all(self) -> None:
+        """Make all messages visible again, at once, whose tasks have not ended."""
         for tag in list(self._held):
             self.release(tag, delay=0.0, reason="the worker is terminated")
 
-    def _let_go(self, tag: str) -> ReceivedMessage | None:
+    def _pop(self, tag: str) -> ReceivedMessage | None:
         held = self._held.pop(tag, None)
         if held is None:
             return None
         self.budget.held -= 1
         self._buffer.observe(time.monotonic() - held.since)
-        self._start_waiting()
+        self._start_buffered()
         self._slots_changed()
         return held.message
 
     def _slots_changed(self) -> None:
-        for lane in self._lanes.values():
-            lane.poller.slot_freed()
+        for state in self._queues.values():
+            state.poller.slot_freed()
 
     def _quarantine(self, message: ReceivedMessage, reason: str, delay: float = 0.0) -> None:
         log.error("message_quarantined", extra={**message.log_fields, "reason": reason})
-        self._lanes[message.queue].counts["quarantined"] += 1
-        self._show_again(message, delay)
+        self._queues[message.queue].counts["quarantined"] += 1
+        notify(self.observer.message_quarantined, message.message_id)
+        self._make_visible(message, delay)
 
     def _release(self, message: ReceivedMessage, delay: float, reason: str) -> None:
         log.info(
             "message_released",
             extra={**message.log_fields, "retry_in": round(delay, 1), "reason": reason},
         )
-        self._show_again(message, delay)
+        self._make_visible(message, delay)
 
-    def _show_again(self, message: ReceivedMessage, delay: float) -> None:
+    def _make_visible(self, message: ReceivedMessage, delay: float) -> None:
         visible_at = time.monotonic() + within_limits(delay)
-        self._lanes[message.queue].releaser.add(Settlement(message, visible_at))
+        self._queues[message.queue].visibility_changes.add(Acknowledgement(message, visible_at))
 
     # -- The end -----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Settle what is left with the blocking client, as long as it gets answers.
+        """Acknowledge what is left with the blocking client, as long as it gets answers.
 
         After a proper shutdown nothing is left.
         """
         self.freeze()
-        leftovers = {
-            lane.url: Leftovers(
-                done=lane.deleter.unfinished,
-                kept=lane.releaser.unfinished
-                + [Settlement(d) for d in self._unsettled() if d.queue == queue],
-            )
-            for queue, lane in self._lanes.items()
-        }
+        queues = dict(self._queues)
+        unfinished = self._unfinished()
         self._held.clear()
         self._buffer.clear()
-        self._lanes.clear()
-        for url, left in leftovers.items():
-            if not left.settle(url, self._wiring):
+        self._queues.clear()
+        for queue, state in queues.items():
+            kept = [Acknowledgement(message) for message in unfinished if message.queue == queue]
+            answered = final_flush(
+                state.url,
+                self._wiring,
+                deletes=state.deletes.unfinished,
+                visibility_changes=state.visibility_changes.unfinished + kept,
+            )
+            if not answered:
                 break  # the other queues' calls would take as long, and time is short
 
-    def _unsettled(self) -> list[ReceivedMessage]:
+    def _unfinished(self) -> list[ReceivedMessage]:
         waiting = [incoming.message for incoming in self._buffer]
         return [held.message for held in self._held.values()] + waiting
 
     def counts(self) -> dict[str, Counter[str]]:
         """Return what was counted of each queue since the start."""
-        return {queue: lane.counts for queue, lane in self._lanes.items()}
+        return {queue: state.counts for queue, state in self._queues.items()}
 
     def status(self) -> dict[str, Any]:
         """Return what the health file says of each queue."""
         return {
             queue: {
-                "last_answered_poll": lane.poller.last_answered,
-                "unanswered_since": lane.poller.unanswered_since,
-                "consecutive_failures": lane.poller.failures,
-                "in_flight": sum(d.queue == queue for d in self._unsettled()),
+                "last_answered_poll": state.poller.last_answered,
+                "unanswered_since": state.poller.unanswered_since,
+                "consecutive_failures": state.poller.failures,
+                "in_flight": sum(message.queue == queue for message in self._unfinished()),
                 "free_slots": self.budget.free,
-                "pending_deletes": len(lane.deleter),
-                "deletes_denied": lane.deleter.denied,
+                "pending_deletes": len(state.deletes),
+                "deletes_denied": state.deletes.denied,
             }
-            for queue, lane in self._lanes.items()
+            for queue, state in self._queues.items()
         }

@@ -3,17 +3,17 @@
 from types import SimpleNamespace
 from typing import Any
 
+from skincare.sqs.consumer import Incoming
 from skincare.sqs.decoder import ReceivedMessage, TaskCall
-from skincare.sqs.intake import Incoming
-from skincare.sqs.message import Message
+from skincare.sqs.task import TaskMessage
 
 RECEIVED = ReceivedMessage("orders", "m-1", "handle", 3, "{}", 0.0, invisible_until=120.0)
 
 
-def message(**call: Any) -> Message:
+def message(**call: Any) -> TaskMessage:
     fields: dict[str, Any] = {"task": "mail", "task_id": "t-1", "args": ["secret"], "kwargs": {}}
     incoming = Incoming("7", RECEIVED, TaskCall(**{**fields, **call}))
-    return Message(incoming, SimpleNamespace(intake=None))  # type: ignore[arg-type]
+    return TaskMessage(incoming, SimpleNamespace(consumer=None))
 
 
 def test_a_task_sees_which_message_it_has_and_how_often_it_came() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skincare.sqs.acknowledger import Acknowledgement, batch_errors
 from skincare.sqs.async_client import NO_ANSWER, SQSError
 from skincare.sqs.decoder import ReceivedMessage
-from skincare.sqs.settlement import Settlement, batch_errors
 from tests.unit.sqs.documents import json_values
 
 
@@ -57,14 +57,14 @@ def test_any_answer_can_be_read(answer: dict[str, object]) -> None:
 
 @pytest.mark.parametrize(("wait", "seconds"), [(10.0, 10), (0.5, 1), (0.0, 0), (-3.0, 0)])
 def test_the_visibility_timeout_is_what_is_left_of_the_wait(wait: float, seconds: int) -> None:
-    settlement = Settlement(message(), visible_at=time.monotonic() + wait)
+    acknowledgement = Acknowledgement(message(), visible_at=time.monotonic() + wait)
 
-    assert settlement.visibility_timeout == seconds
+    assert acknowledgement.visibility_timeout == seconds
 
 
 def test_the_visibility_timeout_is_one_that_sqs_takes() -> None:
     """Not more than 12 hours since the receive."""
     far = time.monotonic() + 1e6
 
-    assert Settlement(message(age=99.5), far).visibility_timeout == 43_100
-    assert Settlement(message(age=50_000), far).visibility_timeout == 0
+    assert Acknowledgement(message(age=99.5), far).visibility_timeout == 43_100
+    assert Acknowledgement(message(age=50_000), far).visibility_timeout == 0

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skincare.sqs.batch import MAX_BYTES, MAX_ENTRIES, TOO_LONG, Batch, Outgoing, parts
+from skincare.sqs.client import MAX_BYTES, MAX_ENTRIES, TOO_LONG, Batch, Outgoing, parts
 
 
 def outgoing(number: int, size: int, queue: str = "q") -> Outgoing:

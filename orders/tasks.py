@@ -1,13 +1,5 @@
 """The queue's entry into this app."""
 
-from typing import Any
+from skincare.events.task import event_task
 
-from celery import Task, shared_task
-
-from skincare.events.consumer import process
-
-
-@shared_task(bind=True, name="orders.order_confirmed")
-def order_confirmed(self: Task, document: dict[str, Any]) -> None:
-    """Process one event; see `skincare.events.consumer.process` for what it raises."""
-    process(document, receive_count=self.request.receive_count, worker=self.request.hostname)
+order_confirmed = event_task("orders.order_confirmed")

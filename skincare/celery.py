@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from skincare.events.routing import adapt
 from skincare.sqs import configure
+from skincare.telemetry.transport_metrics import TransportMetrics
 from skincare.telemetry.worker import keep_logging, prepare_worker
 
 try:
@@ -29,6 +30,7 @@ configure(
     region=settings.AWS_REGION,
     endpoint_url=settings.SQS_ENDPOINT_URL,
     adapter=adapt,
+    observer=TransportMetrics(),
 )
 app.autodiscover_tasks()
 celeryd_init.connect(prepare_worker)

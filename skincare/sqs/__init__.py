@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from skincare.sqs.decoder import AdaptedCall as AdaptedCall
     from skincare.sqs.outcome import RetryLater as RetryLater
     from skincare.sqs.outcome import Terminal as Terminal
+    from skincare.sqs.policy import Observer as Observer
     from skincare.sqs.policy import SQSPolicy as SQSPolicy
 
 _HOMES = {
     "AdaptedCall": "decoder",
     "configure": "application",
+    "Observer": "policy",
     "RetryLater": "outcome",
     "SQSPolicy": "policy",
     "Terminal": "outcome",

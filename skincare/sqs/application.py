@@ -7,7 +7,7 @@ from click import Option
 from kombu import Exchange, Queue
 
 from skincare.sqs.decoder import BareMessageAdapter
-from skincare.sqs.policy import OPTION, SQSPolicy, Wiring
+from skincare.sqs.policy import OPTION, Observer, SQSPolicy, Wiring
 from skincare.sqs.preflight import Preflight
 from skincare.sqs.shutdown import isolate_process
 
@@ -20,11 +20,13 @@ def configure(
     region: str,
     endpoint_url: str | None = None,
     adapter: BareMessageAdapter | None = None,
+    observer: Observer | None = None,
 ) -> None:
     """Set up `app` to consume and send through SQS.
 
     `queues` maps names to queue URLs; tasks go to the first one unless they are routed. AWS
-    credentials come from boto3's default chain. `adapter` makes a task of a bare JSON document.
+    credentials come from boto3's default chain. `adapter` makes a task call of a bare JSON
+    document. `observer` is told what metrics may count.
     """
     app.task_cls = "skincare.sqs.task:Task"
     app.steps["worker"].add(Preflight)
@@ -36,7 +38,15 @@ def configure(
         )
     )
     signals.worker_process_init.connect(isolate_process)
-    wiring = Wiring(policy, dict(queues), region, endpoint_url, adapter, lambda: app.tasks)
+    wiring = Wiring(
+        policy,
+        dict(queues),
+        region,
+        endpoint_url,
+        adapter,
+        lambda: app.tasks,
+        observer or Observer(),
+    )
     app.conf.update(
         broker_url="sqs://",
         broker_transport="skincare.sqs.transport:Transport",

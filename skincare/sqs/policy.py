@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skincare.sqs.health import default_health_file
@@ -203,4 +203,4 @@ class Wiring:
     adapter: "BareMessageAdapter | None"
     #: Returns the application's tasks by name. Asked late: to list them, Celery loads them all.
     tasks: Callable[[], Mapping[str, Any]]
-    observer: Observer = field(default_factory=Observer)
+    observer: Observer

@@ -20,7 +20,7 @@ import structlog
 from django.core.exceptions import ImproperlyConfigured
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from skincare.telemetry import library_lines
+from skincare.telemetry import third_party_logs
 from skincare.telemetry.identity import IDENTITY
 from skincare.telemetry.redaction import redact_field
 
@@ -106,7 +106,7 @@ def _formatter(*, readable: bool) -> logging.Formatter:
             _redact,
             *shape,
         ],
-        use_get_message=False,  # a library's message is put together by `library_lines`
+        use_get_message=False,  # a library's message is put together by `third_party_logs`
         pass_foreign_args=True,
     )
 
@@ -114,9 +114,9 @@ def _formatter(*, readable: bool) -> logging.Formatter:
 def _name_event(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
     record: logging.LogRecord = line["_record"]
     args = line.pop("positional_args", None)
-    if library_lines.is_ours(record, args):
+    if third_party_logs.is_ours(record, args):
         return structlog.stdlib.ExtraAdder()(_, __, line)
-    line.update(library_lines.line_of(record, args))
+    line.update(third_party_logs.line_of(record, args))
     return line
 
 

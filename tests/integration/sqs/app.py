@@ -22,7 +22,7 @@ from celery.exceptions import Ignore, Reject, SoftTimeLimitExceeded
 from celery.signals import setup_logging, worker_ready
 from celery.worker import state
 
-from skincare.sqs import SQSPolicy, configure
+from skincare.sqs import Observer, SQSPolicy, configure
 from skincare.sqs.decoder import AdaptedCall
 from skincare.sqs.outcome import RetryLater, Terminal
 
@@ -73,6 +73,27 @@ def adapt(document: dict[str, Any]) -> AdaptedCall:
     return AdaptedCall("record", event_id, (event_id,))
 
 
+class LoggingObserver(Observer):
+    """Writes each report as a line `observed`."""
+
+    def poll_failed(self, queue: str) -> None:
+        log_report("poll_failed", queue)
+
+    def acknowledgement_denied(self, action: str) -> None:
+        log_report("acknowledgement_denied", action)
+
+    def message_quarantined(self, message_id: str) -> None:
+        log_report("message_quarantined", message_id)
+
+    def task_lost(self, task: str) -> None:
+        log_report("task_lost", task)
+        raise RuntimeError("an observer with a bug")
+
+
+def log_report(report: str, about: str) -> None:
+    logging.getLogger("test").info("observed", extra={"report": report, "about": about})
+
+
 app = Celery("lifted-out")
 configure(
     app,
@@ -81,6 +102,7 @@ configure(
     region="us-east-1",
     endpoint_url=OPTIONS["endpoint_url"],
     adapter=adapt,
+    observer=LoggingObserver(),
 )
 state.revoked.update(OPTIONS["revoked"])
 

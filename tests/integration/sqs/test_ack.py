@@ -117,6 +117,7 @@ def test_denied_deletes_are_loud_and_the_worker_works_on(
     )
 
     assert {line["level"] for line in worker.logged("settlement_failed")[before:]} == {"ERROR"}
+    assert worker.logged("observed", report="acknowledgement_denied", about=DELETE)
     wait_until(lambda: worker.health().status == 1, seconds=5, what="the worker is unhealthy")
     assert "denies deletes" in worker.health().reason
     worker.wait_for_all(send_lines(queue, 1), seconds=5)

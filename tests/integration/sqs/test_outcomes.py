@@ -117,6 +117,7 @@ def test_a_killed_child_costs_one_receive(steady: Station) -> None:
     assert worker.wait_for("phoenix", seconds=25)["receive_count"] == 2
     queue.wait_empty()
     assert worker.lines().count("phoenix") == 1
+    assert len(worker.logged("observed", report="task_lost", about="die")) == 1
 
 
 def test_a_task_over_its_hard_limit_is_killed_and_its_message_kept(
@@ -131,6 +132,7 @@ def test_a_task_over_its_hard_limit_is_killed_and_its_message_kept(
     assert deletes(proxy, queue) == []
     assert visibility_changes(proxy, queue)[0] == 1
     assert [entry["receive_count"] for entry in worker.diary("started")] == [1, 2]
+    assert worker.logged("observed", report="task_lost", about="stubborn")
 
 
 @pytest.mark.parametrize("fault", [Status(503), Denied(), Hang()], ids=repr)
@@ -165,6 +167,10 @@ def test_without_a_redrive_policy_nothing_is_deleted_either(
 
     assert deletes(proxy, queue) == []
     assert {line["sqs_message_id"] for line in worker.logged("message_quarantined")} == {
+        unknown,
+        undecodable,
+    }
+    assert {line["about"] for line in worker.logged("observed", report="message_quarantined")} == {
         unknown,
         undecodable,
     }

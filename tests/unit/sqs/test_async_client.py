@@ -16,7 +16,7 @@ from skincare.sqs.async_client import (
     parse_reply,
 )
 from skincare.sqs.http import Reply
-from skincare.sqs.policy import Wiring
+from skincare.sqs.policy import Observer, Wiring
 
 DENIED = b'{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"not authorized"}'
 EXPIRED = b'{"__type":"com.amazonaws.sqs#ExpiredToken","message":"The security token is expired"}'
@@ -69,7 +69,7 @@ def test_a_call_that_cannot_be_sent_is_answered(
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-    wiring = Wiring(SQSPolicy(), {}, "eu-west-1", "http://127.0.0.1:1", None, dict)
+    wiring = Wiring(SQSPolicy(), {}, "eu-west-1", "http://127.0.0.1:1", None, dict, Observer())
     sqs = AsyncSQS(hub, wiring)
     sqs.close()
     results: list[Result] = []

@@ -17,9 +17,9 @@ from sentry_sdk.envelope import Envelope
 from sentry_sdk.transport import Transport
 
 from skincare import urls
+from skincare.events.task import EventTask
 from skincare.sqs.outcome import RetryLater, Terminal
 from skincare.telemetry import errors, logs
-from skincare.telemetry.task_context import follow_tasks
 
 # Put together here, so that they are not in the source lines that a report quotes.
 SECRET = "-".join(["not", "to", "be", "told"])
@@ -67,12 +67,11 @@ def reports() -> Iterator[list[dict[str, Any]]]:
 @pytest.fixture
 def run_task() -> Iterator[Callable[..., None]]:
     """Runs a function as the task of an event, traced by Celery as a worker does."""
-    follow_tasks()
 
     def run(function: Callable[[], None], *, event: dict[str, Any] = EVENT) -> None:
         app = Celery("reports", set_as_current=False)
 
-        @app.task(name="payments.payment_processed", bind=True, throws=(RetryLater, Terminal))
+        @app.task(name="payments.payment_processed", bind=True, base=EventTask)
         def task(self: Task, document: dict[str, Any]) -> None:
             function()
 
@@ -81,8 +80,6 @@ def run_task() -> Iterator[Callable[..., None]]:
         tracer(event["event_id"], (event,), {}, request)
 
     yield run
-    signals.task_prerun.disconnect(dispatch_uid="skincare.telemetry.bind")
-    signals.task_postrun.disconnect(dispatch_uid="skincare.telemetry.unbind")
     structlog.contextvars.clear_contextvars()
 
 

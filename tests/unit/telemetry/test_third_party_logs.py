@@ -9,7 +9,7 @@ from celery.app import trace
 from celery.worker import request as worker_request
 from celery.worker.consumer import consumer
 
-from skincare.telemetry.library_lines import line_of
+from skincare.telemetry.third_party_logs import line_of
 from tests.log_lines import Line, captured
 
 EVENT = {

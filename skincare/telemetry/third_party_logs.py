@@ -29,12 +29,10 @@ _TASK_ENDS: Final = {
     "ignored": "task_ignored",
     "rejected": "task_rejected",
 }
-#: How Celery's record of a task begins that was killed for its time.
-HARD_TIME_LIMIT: Final = "Hard time limit ("
 #: Sentences worth a name: how they begin, our event, and what their arguments are.
 _SENTENCES: Final = (
     ("Soft time limit (", "soft_time_limit_exceeded", ("limit_seconds", "task", "task_id")),
-    (HARD_TIME_LIMIT, "hard_time_limit_exceeded", ("limit_seconds", "task", "task_id")),
+    ("Hard time limit (", "hard_time_limit_exceeded", ("limit_seconds", "task", "task_id")),
     ("%s ready.", "worker_ready", ("worker",)),
 )
 

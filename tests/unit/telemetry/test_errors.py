@@ -71,7 +71,7 @@ def run_task() -> Iterator[Callable[..., None]]:
     def run(function: Callable[[], None], *, event: dict[str, Any] = EVENT) -> None:
         app = Celery("reports", set_as_current=False)
 
-        @app.task(name="payments.payment_processed", bind=True, base=EventTask)
+        @app.task(name="payments.payment_processed", bind=True, base=EventTask, shared=False)
         def task(self: Task, document: dict[str, Any]) -> None:
             function()
 

@@ -28,7 +28,7 @@ VISIBILITY_LINGER = 0.01
 
 #: Ids of the entries of a call.
 _POSITIONS = frozenset(str(n) for n in range(MAX_ENTRIES))
-#: The handle is too old, or the message is gone: the same call will fail for ever.
+#: The handle is too old, or the message is gone: the same call will never succeed.
 _HOPELESS_CODES = frozenset({"ReceiptHandleIsInvalid", "InvalidIdFormat"})
 
 
@@ -89,7 +89,7 @@ class BatchedAcknowledger:
         self._in_call: dict[int, Sequence[Acknowledgement]] = {}
         self._waiting_for_retry: dict[int, list[Acknowledgement]] = {}
         self._numbers = 0
-        #: Whether our role lacks the permission, by the last answer that tells.
+        #: Whether our role lacks the permission, as far as the answers show.
         self.denied = False
 
     @property

@@ -26,7 +26,7 @@ def configure(
 
     `queues` maps names to queue URLs; tasks go to the first one unless they are routed. AWS
     credentials come from boto3's default chain. `adapter` makes a task call of a bare JSON
-    document. `observer` is told what metrics may count.
+    document. `observer` gets what metrics may count.
     """
     app.task_cls = "skincare.sqs.task:Task"
     app.steps["worker"].add(Preflight)

@@ -163,6 +163,6 @@ def _send(client: "SQSClient", part: list[Outgoing]) -> dict[str, SendFailure]:
 
 def _failure_of_call(error: ClientError) -> SendFailure:
     # A call that SQS refuses as a whole (denied, throttled, no such queue, or one entry that it
-    # will not even look at) tells nothing about a single message.
+    # will not even look at) says nothing about a single message.
     message = error.response.get("Error", {}).get("Message", "")
     return SendFailure(error_code(error), message, sender_fault=False)

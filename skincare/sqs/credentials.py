@@ -23,7 +23,7 @@ class Source(Protocol):
 
 
 def default_chain() -> Source | None:
-    """Search the default chain anew: environment, files, the task's or the instance's role."""
+    """Search the default chain: environment, files, the task's or the instance's role."""
     return Session().get_credentials()
 
 
@@ -41,34 +41,37 @@ class Credentials:
         self._asked = time.monotonic()
         #: Whether the answer to `renew` is still to come.
         self.renewing = False
-        self._ask(anew=True)
+        self._ask(search=True)
 
     def current(self) -> ReadOnlyCredentials | None:
         """Return the credentials to sign with, None where the chain has none. Never waits."""
         if time.monotonic() - self._asked > REFRESH_INTERVAL:
-            self._ask_in_thread(anew=self._frozen is None)
+            self._ask_in_thread(search=self._frozen is None)
         return self._frozen
 
     def renew(self) -> None:
         """Search the whole chain again, because AWS does not take what we have."""
         if not self.renewing:
             self.renewing = True
-            self._ask_in_thread(anew=True)
+            self._ask_in_thread(search=True)
 
-    def _ask_in_thread(self, *, anew: bool) -> None:
+    def _ask_in_thread(self, *, search: bool) -> None:
         self._asked = time.monotonic()
         threading.Thread(
-            target=self._ask, kwargs={"anew": anew}, name="sqs-credentials", daemon=True
+            target=self._ask,
+            kwargs={"search": search},
+            name="sqs-credentials",
+            daemon=True,
         ).start()
 
-    def _ask(self, *, anew: bool) -> None:
+    def _ask(self, *, search: bool) -> None:
         with self._busy:
             try:
-                if anew or self._source is None:
+                if search or self._source is None:
                     self._source = self._search()
                 if self._source is not None:
                     self._frozen = self._source.get_frozen_credentials()
             except Exception as error:  # whatever a provider raises, the old ones may still do
                 log.warning("credentials_not_renewed", extra={"error": type(error).__name__})
-            if anew:
+            if search:
                 self.renewing = False

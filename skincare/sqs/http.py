@@ -1,7 +1,7 @@
 """HTTP over kombu's event loop with libcurl.
 
 Instead of kombu's own client, which sets no timeouts, hands libcurl's milliseconds to the loop as
-seconds, registers every socket anew for every event, and wakes up each second to make up for it.
+seconds, registers every socket again at every event, and wakes up each second to make up for it.
 """
 
 import logging
@@ -113,7 +113,7 @@ class HttpClient:
             self._timer = self._hub.call_later(milliseconds / 1000, self._on_timeout)
 
     def _on_socket_change(self, event: int, fd: int, _multi: Any, _data: Any) -> None:
-        # Always anew: libcurl may have closed the descriptor and got the same number again, which
+        # Always again: libcurl may have closed the descriptor and got the same number again, which
         # epoll forgets without a word.
         if fd in self._sockets:
             self._sockets.discard(fd)
@@ -125,7 +125,7 @@ class HttpClient:
                 self._hub.writers[fd] = self._hub.readers[fd]  # add() files it as a reader only
             self._sockets.add(fd)
 
-    # -- What the loop tells libcurl ---------------------------------------------------------------
+    # -- What the loop reports to libcurl ----------------------------------------------------------
 
     def _on_timeout(self) -> None:
         self._timer = None

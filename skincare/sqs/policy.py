@@ -62,6 +62,8 @@ class SQSPolicy:
     health_file: str = ""
 
     def __post_init__(self) -> None:
+        if not self.backoff:  # not only a problem to report: no failed task could be settled
+            raise ValueError("backoff is empty: give at least one step")
         if not self.health_file:
             object.__setattr__(self, "health_file", default_health_file())
 
@@ -171,7 +173,7 @@ class Observer:
         """Our role may not do `action`, a batch call such as DeleteMessageBatch."""
 
     def message_quarantined(self, message_id: str) -> None:
-        """No task can be made of a message. It is told again for each receive of it."""
+        """No task can be made of a message. Reported for each of its receives."""
 
     def task_lost(self, task: str) -> None:
         """The process of a task died, or was killed at the hard time limit."""

@@ -19,7 +19,7 @@ from skincare.sqs.prefetch import PrefetchBudget
 log = logging.getLogger(__name__)
 
 #: Seconds in which slots that become free share one poll, at least and at most. In between it is
-#: the time that a poll takes: whoever waits longer for company could have had an answer by then.
+#: the time that a poll takes: a slot that waits longer for others could have had an answer by then.
 GATHER = (0.01, 0.02)
 #: Seconds that a poll may wait for messages while no slot is free. Were it open for long, it would
 #: take messages that by then nobody here can start.

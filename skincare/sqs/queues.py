@@ -91,7 +91,7 @@ def _redrive_problems(redrive_policy: str | None, name: str, policy: SQSPolicy) 
     if not redrive_policy:
         return [
             f"Queue {name} has no RedrivePolicy: a message that can never be processed would "
-            "return for ever. Give it a dead-letter queue with maxReceiveCount "
+            "never leave the queue. Give it a dead-letter queue with maxReceiveCount "
             f"{policy.max_receive_count}."
         ]
     try:
@@ -99,7 +99,7 @@ def _redrive_problems(redrive_policy: str | None, name: str, policy: SQSPolicy) 
         count = int(redrive["maxReceiveCount"])
         dlq_arn = redrive["deadLetterTargetArn"]
     except (ValueError, TypeError, KeyError):
-        return [f"Queue {name} has a RedrivePolicy that cannot be read: set it anew."]
+        return [f"Queue {name} has a RedrivePolicy that cannot be read: set it again."]
     problems = []
     if count != policy.max_receive_count:
         problems.append(

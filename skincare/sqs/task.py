@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 class Task(CeleryTask):
     """A task whose message is kept until it succeeds.
 
-    `self.request.receive_count` and `self.request.sqs_message_id` tell of the message.
+    `self.request.receive_count` and `self.request.sqs_message_id` describe the message.
     """
 
     abstract = True

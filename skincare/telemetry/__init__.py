@@ -1,1 +1,1 @@
-"""What the shop tells of itself: log lines, metrics, errors, and whether it is ready."""
+"""What the shop reports about itself: log lines, metrics, errors, and whether it is ready."""

@@ -1,8 +1,8 @@
-"""Errors go to Sentry: one issue for one fault, with the ids to look it up, and without persons.
+"""Errors go to Sentry: one issue for one fault, with the ids to look it up, no personal data.
 
 Started in the settings, so in every process; a forked child's client starts its own thread when it
-first sends. What is told of an error is its traceback without the values of variables, and the ids
-that its log lines carry: the lines tell the rest.
+first sends. A report has the traceback without the values of variables, and the ids that
+its log lines carry, where the rest can be read.
 """
 
 from collections.abc import Mapping

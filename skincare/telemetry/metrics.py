@@ -47,21 +47,21 @@ def count(name: str, *, event_type: str = "", provider: str = "") -> None:
 
 
 def record(values: Mapping[str, float], *, event_type: str = "", provider: str = "") -> None:
-    """Tell the metrics in `values`, named in `UNITS`, once the transaction we are in has committed.
+    """Report the metrics in `values`, named in `UNITS`, once our transaction has committed.
 
-    A rollback tells nothing. Outside of a transaction they are told at once. Every value that a
+    After a rollback nothing is reported, outside of a transaction at once. Every value that a
     dimension takes makes another metric that is paid for: give one of few, never an id.
     """
-    told = {"event_type": event_type, "provider": provider}
-    dimensions = {name: value for name, value in told.items() if value}
-    tell = partial(_tell, dict(values), dimensions)
+    given = {"event_type": event_type, "provider": provider}
+    dimensions = {name: value for name, value in given.items() if value}
+    report = partial(_report, dict(values), dimensions)
     if connection.in_atomic_block:
-        transaction.on_commit(tell, robust=True)
+        transaction.on_commit(report, robust=True)
     else:
-        tell()
+        report()
 
 
-def _tell(values: Mapping[str, float], dimensions: Mapping[str, str]) -> None:
+def _report(values: Mapping[str, float], dimensions: Mapping[str, str]) -> None:
     everything = {"service": current_service(), "environment": IDENTITY.environment}
     metrics = EmbeddedMetrics(namespace=NAMESPACE, dimension_set=dict(everything))
     for name, value in values.items():

@@ -9,7 +9,7 @@ from django.db import connection
 
 
 class BoundedCheck:
-    """Runs `check` in a thread of its own and waits for it no longer than told.
+    """Runs `check` in a thread of its own and waits for it for a bounded time.
 
     Callers at the same time share one run, so a check that hangs costs one thread, not one for each
     of the load balancer's calls. After `abandon_after` seconds it is left behind and another begun.

@@ -1,4 +1,4 @@
-"""The last guard: whatever a line or a report was given, no secret and no person is in it.
+"""The last guard: whatever a line or a report was given, no secret and no personal data is in it.
 
 Our own lines name nothing private in the first place. This is for the texts of others: errors of
 the database, of an email provider, of a library.
@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-#: Fields that hold what must not be told, whoever sets them.
+#: Fields whose values must not be shown, whoever sets them.
 PRIVATE_FIELDS: Final = frozenset(
     (
         *("address", "card", "email", "masked_card", "phone", "to"),
@@ -61,7 +61,7 @@ def redact_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def redact_field(name: str, value: Any) -> Any:
-    """Return `value` as a line may tell it under `name`."""
+    """Return `value` as a line may show it under `name`."""
     if name in PRIVATE_FIELDS:
         return REDACTED
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""What a Celery worker tells of itself."""
+"""How a Celery worker logs, and as which service."""
 
 import logging
 import sys

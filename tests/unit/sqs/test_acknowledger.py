@@ -1,14 +1,20 @@
-"""Reading the answers of batch calls, and how long a message is still to be hidden."""
+"""Batched acknowledgements: what is sent when, what is sent again, and what an answer means."""
 
 import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skincare.sqs.acknowledger import Acknowledgement, batch_errors
-from skincare.sqs.async_client import NO_ANSWER, SQSError
+from skincare.sqs.acknowledger import Acknowledgement, Deletes, batch_errors
+from skincare.sqs.async_client import NO_ANSWER, Result, SQSError
+from skincare.sqs.backoff import full_jitter
 from skincare.sqs.decoder import ReceivedMessage
+from skincare.sqs.policy import Observer
 from tests.unit.sqs.documents import json_values
 
 
@@ -68,3 +74,207 @@ def test_the_visibility_timeout_is_one_that_sqs_takes() -> None:
 
     assert Acknowledgement(message(age=99.5), far).visibility_timeout == 43_100
     assert Acknowledgement(message(age=50_000), far).visibility_timeout == 0
+
+
+@dataclass
+class Timer:
+    delay: float
+    call: Callable[[], object]
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+@dataclass
+class Loop:
+    """What an acknowledger needs of the event loop and of the client: timers fire, and calls are
+    answered, when the test says so."""
+
+    timers: list[Timer] = field(default_factory=list)
+    calls: list[tuple[str, list[dict[str, Any]], Callable[[Result], None]]] = field(
+        default_factory=list
+    )
+
+    def call_later(self, delay: float, function: Callable[..., object], *args: Any) -> Timer:
+        self.timers.append(timer := Timer(delay, lambda: function(*args)))
+        return timer
+
+    def call(
+        self, action: str, arguments: dict[str, Any], *, timeout: float, done: Callable[..., None]
+    ) -> None:
+        self.calls.append((action, arguments["Entries"], done))
+
+    def fire(self) -> float:
+        """Fire the timer that was set last; return its delay."""
+        timer = self.timers.pop()
+        assert not timer.cancelled
+        timer.call()
+        return timer.delay
+
+    def answer(self, result: Result) -> None:
+        """Answer the call that was made last."""
+        self.calls[-1][2](result)
+
+
+def succeeded(count: int) -> Result:
+    return {"Successful": [{"Id": str(n)} for n in range(count)]}
+
+
+def failed(code: str, *positions: int, of: int = 1) -> Result:
+    entries = [{"Id": str(n), "Code": code} for n in positions]
+    others = [{"Id": str(n)} for n in range(of) if n not in positions]
+    return {"Successful": others, "Failed": entries}
+
+
+@pytest.fixture
+def loop() -> Loop:
+    return Loop()
+
+
+@pytest.fixture
+def denials() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def counts() -> Counter[str]:
+    return Counter()
+
+
+@pytest.fixture
+def deletes(loop: Loop, counts: Counter[str], denials: list[str]) -> Deletes:
+    class Listener(Observer):
+        def acknowledgement_denied(self, action: str) -> None:
+            denials.append(action)
+
+    return Deletes(
+        loop,  # type: ignore[arg-type]
+        loop,  # type: ignore[arg-type]
+        url="http://sqs/1/q",
+        linger=0.1,
+        call_timeout=5.0,
+        counts=counts,
+        observer=Listener(),
+    )
+
+
+def add(deletes: Deletes, count: int) -> None:
+    for _ in range(count):
+        deletes.add(Acknowledgement(message()))
+
+
+def test_a_batch_waits_for_company_and_a_full_one_does_not(loop: Loop, deletes: Deletes) -> None:
+    add(deletes, 9)
+    assert loop.calls == []
+    assert [timer.delay for timer in loop.timers] == [0.1]
+
+    add(deletes, 1)
+
+    [(action, entries, _)] = loop.calls
+    assert action == "DeleteMessageBatch"
+    assert [entry["Id"] for entry in entries] == [str(n) for n in range(10)]
+    assert loop.timers[0].cancelled
+
+
+def test_what_sqs_confirms_is_counted_and_forgotten(
+    loop: Loop, deletes: Deletes, counts: Counter[str]
+) -> None:
+    add(deletes, 3)
+    loop.fire()
+    assert len(deletes) == 3
+
+    loop.answer(succeeded(3))
+
+    assert (len(deletes), deletes.unfinished, counts["deleted"]) == (0, [], 3)
+    assert loop.timers == []
+
+
+def test_entries_that_fail_are_not_counted_and_only_they_are_sent_again(
+    loop: Loop, deletes: Deletes, counts: Counter[str]
+) -> None:
+    add(deletes, 4)
+    loop.fire()
+    loop.answer(failed("InternalError", 1, 3, of=4))
+    assert counts["deleted"] == 2
+    assert len(deletes) == len(deletes.unfinished) == 2
+
+    loop.fire()  # the back-off
+    loop.fire()  # the wait for company
+
+    assert len(loop.calls[-1][1]) == 2
+    loop.answer(succeeded(2))
+    assert (len(deletes), counts["deleted"]) == (0, 4)
+
+
+@pytest.mark.parametrize("code", ["ReceiptHandleIsInvalid", "InvalidIdFormat"])
+def test_a_stale_handle_is_not_tried_again(
+    loop: Loop, deletes: Deletes, counts: Counter[str], code: str
+) -> None:
+    add(deletes, 1)
+    loop.fire()
+    loop.answer(failed(code, 0))
+
+    assert (len(deletes), counts["deleted"], loop.timers) == (0, 0, [])
+
+
+def test_a_message_that_is_not_ours_any_more_is_not_tried_again(
+    loop: Loop, deletes: Deletes
+) -> None:
+    deletes.add(Acknowledgement(message(age=121)))
+    loop.fire()
+    loop.answer(failed("InternalError", 0))
+
+    assert (len(deletes), loop.timers) == (0, [])
+
+
+def test_each_failure_in_a_row_raises_the_backoff(
+    loop: Loop, deletes: Deletes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "skincare.sqs.acknowledger.full_jitter",
+        lambda failures, backoff: full_jitter(failures, backoff, lambda _low, high: high),
+    )
+    add(deletes, 1)
+    loop.fire()
+    waits = []
+    for _ in range(7):
+        loop.answer(SQSError(503, "ServiceUnavailable"))
+        waits.append(loop.fire())
+        loop.fire()
+
+    assert waits == [0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 5.0]
+
+
+@pytest.mark.parametrize("state", ["collected", "in a call", "waiting for a retry"])
+def test_what_is_not_confirmed_survives_the_end_of_the_loop(
+    loop: Loop, deletes: Deletes, state: str
+) -> None:
+    add(deletes, 2)
+    if state != "collected":
+        loop.fire()
+    if state == "waiting for a retry":
+        loop.answer(SQSError(0, NO_ANSWER))
+    calls = len(loop.calls)
+
+    deletes.freeze()
+    add(deletes, 1)
+
+    assert len(deletes.unfinished) == 3
+    assert len(loop.calls) == calls
+
+
+def test_a_denial_is_reported_and_forgotten_when_a_call_succeeds(
+    loop: Loop, deletes: Deletes, counts: Counter[str], denials: list[str]
+) -> None:
+    add(deletes, 2)
+    loop.fire()
+    loop.answer(failed("AccessDenied", 0, 1, of=2))
+    assert deletes.denied
+    assert (denials, counts["deleted_denied"]) == (["DeleteMessageBatch"], 2)
+
+    loop.fire()
+    loop.fire()
+    loop.answer(succeeded(2))
+
+    assert not deletes.denied

@@ -51,3 +51,8 @@ def test_the_health_file_has_a_default(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert SQSPolicy().health_file == "/run/health.json"
     assert SQSPolicy(health_file="/tmp/mine").health_file == "/tmp/mine"  # noqa: S108
+
+
+def test_a_policy_without_any_backoff_cannot_be_made() -> None:
+    with pytest.raises(ValueError, match="backoff is empty"):
+        SQSPolicy(backoff=())

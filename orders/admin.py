@@ -8,8 +8,6 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from orders.models import (
@@ -22,31 +20,14 @@ from orders.models import (
 )
 from orders.money import rupiah
 from orders.search import refresh_search
-from skincare.events.admin import ReadOnlyAdmin
-
-
-def _link(page: str, query: str, value: object, text: str) -> SafeString:
-    """Return a link to an admin list, narrowed by one query parameter."""
-    return format_html('<a href="{}?{}={}">{}</a>', reverse(page), query, value, text)
-
-
-def _event_link(event_id: str) -> SafeString:
-    return format_html(
-        '<a href="{}">{}</a>', reverse("operations:event", args=[event_id]), event_id
-    )
-
-
-class ReadOnlyInline(admin.TabularInline):
-    """Rows that the application writes and people only read."""
-
-    extra = 0
-    can_delete = False
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+from skincare.events.admin_base import (
+    HeldFilter,
+    ReadOnlyAdmin,
+    ReadOnlyInline,
+    event_link,
+    list_link,
+    object_link,
+)
 
 
 class OrderLineInline(ReadOnlyInline):
@@ -64,24 +45,6 @@ class StockMovementInline(ReadOnlyInline):
     model = StockMovement
     fields = ["created_at", "product", "kind", "stock_delta", "reserved_delta", "event_id"]
     readonly_fields = ["created_at"]
-
-
-class HeldFilter(admin.SimpleListFilter):
-    """Orders that wait for a person."""
-
-    title = "held"
-    parameter_name = "held"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("yes", "for a person"), ("no", "no")]
-
-    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
-        match self.value():
-            case "yes":
-                return queryset.exclude(held_reason="")
-            case "no":
-                return queryset.filter(held_reason="")
-        return queryset
 
 
 @admin.register(Order)
@@ -131,23 +94,22 @@ class OrderAdmin(ReadOnlyAdmin):
     def decision(self, order: Order) -> SafeString | str:
         if not order.is_held:
             return "-"
-        page = reverse("operations:held_order", args=[order.pk])
-        return format_html('<a href="{}">decide on it</a>', page)
+        return object_link("operations:held_order", order.pk, "decide on it")
 
     @admin.display
-    def payments(self, order: Order) -> SafeString:
+    def payments(self, order: Order) -> SafeString | str:
         page = "admin:payments_payment_changelist"
-        return _link(page, "order__id__exact", order.pk, "payments of this order")
+        return list_link(page, "order__id__exact", order.pk, "payments of this order")
 
     @admin.display
-    def events(self, order: Order) -> SafeString:
+    def events(self, order: Order) -> SafeString | str:
         page = "admin:events_processedevent_changelist"
-        return _link(page, "q", order.pk, "how its events were processed")
+        return list_link(page, "q", order.pk, "how its events were processed")
 
     @admin.display
-    def outbox(self, order: Order) -> SafeString:
+    def outbox(self, order: Order) -> SafeString | str:
         page = "admin:events_outboxevent_changelist"
-        return _link(page, "q", order.pk, "how its events were sent")
+        return list_link(page, "q", order.pk, "how its events were sent")
 
 
 class EventOfOrderAdmin(ReadOnlyAdmin):
@@ -160,12 +122,11 @@ class EventOfOrderAdmin(ReadOnlyAdmin):
     def of_order(self, row: Any) -> SafeString | str:
         if row.order is None:
             return "-"
-        page = reverse("admin:orders_order_change", args=[row.order_id])
-        return format_html('<a href="{}">{}</a>', page, row.order.number)
+        return object_link("admin:orders_order_change", row.order_id, row.order.number)
 
     @admin.display(description="event")
-    def event(self, row: Any) -> SafeString:
-        return _event_link(row.event_id)
+    def event(self, row: Any) -> SafeString | str:
+        return event_link(row.event_id)
 
 
 @admin.register(StockMovement)
@@ -228,7 +189,7 @@ class ProductAdmin(admin.ModelAdmin):
         if product.pk is None:
             return "-"
         page = "admin:orders_stockmovement_changelist"
-        return _link(page, "q", product.sku, "stock movements of this product")
+        return list_link(page, "q", product.sku, "stock movements of this product")
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

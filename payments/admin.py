@@ -3,43 +3,13 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from payments.models import Acceptance, Payment, PaymentNotification, PaymentRefund
-from skincare.events.admin import ReadOnlyAdmin
+from skincare.events.admin_base import HeldFilter, ReadOnlyAdmin, list_link, object_link
 
 PaymentRow = Acceptance | PaymentNotification | PaymentRefund
-
-
-def _object_link(page: str, pk: Any, text: str) -> SafeString:
-    """Return a link to the admin page of one object."""
-    return format_html('<a href="{}">{}</a>', reverse(page, args=[pk]), text)
-
-
-def _list_link(page: str, query: str, value: Any, text: str) -> SafeString:
-    """Return a link to an admin list with one `query` parameter set to `value`."""
-    return format_html('<a href="{}?{}={}">{}</a>', reverse(page), query, value, text)
-
-
-class HeldFilter(admin.SimpleListFilter):
-    """Payments that a person must look at."""
-
-    title = "held"
-    parameter_name = "held"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [("yes", "held for a person"), ("no", "not held")]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        if self.value() == "yes":
-            return queryset.exclude(held_reason="")
-        if self.value() == "no":
-            return queryset.filter(held_reason="")
-        return queryset
 
 
 @admin.register(Payment)
@@ -70,8 +40,8 @@ class PaymentAdmin(ReadOnlyAdmin):
     exclude = ["order"]
 
     @admin.display(description="order")
-    def order_link(self, payment: Payment) -> SafeString:
-        return _object_link("admin:orders_order_change", payment.order_id, payment.order.number)
+    def order_link(self, payment: Payment) -> SafeString | str:
+        return object_link("admin:orders_order_change", payment.order_id, payment.order.number)
 
     @admin.display(boolean=True, description="held")
     def is_held(self, payment: Payment) -> bool:
@@ -81,22 +51,22 @@ class PaymentAdmin(ReadOnlyAdmin):
     def decision(self, payment: Payment) -> SafeString | str:
         if not payment.is_held:
             return "-"
-        return _object_link("operations:held_payment", payment.pk, "decide on it")
+        return object_link("operations:held_payment", payment.pk, "decide on it")
 
     @admin.display(description="notifications")
-    def notifications_link(self, payment: Payment) -> SafeString:
+    def notifications_link(self, payment: Payment) -> SafeString | str:
         page = "admin:payments_paymentnotification_changelist"
-        return _list_link(page, "payment__id__exact", payment.pk, "what the gateway said")
+        return list_link(page, "payment__id__exact", payment.pk, "what the gateway said")
 
     @admin.display(description="refunds")
-    def refunds_link(self, payment: Payment) -> SafeString:
+    def refunds_link(self, payment: Payment) -> SafeString | str:
         page = "admin:payments_paymentrefund_changelist"
-        return _list_link(page, "payment__id__exact", payment.pk, "what went back")
+        return list_link(page, "payment__id__exact", payment.pk, "what went back")
 
     @admin.display(description="events")
-    def events_link(self, payment: Payment) -> SafeString:
+    def events_link(self, payment: Payment) -> SafeString | str:
         page = "admin:events_processedevent_changelist"
-        return _list_link(page, "q", payment.pk, "how its events were processed")
+        return list_link(page, "q", payment.pk, "how its events were processed")
 
 
 class PaymentRowAdmin(ReadOnlyAdmin):
@@ -115,14 +85,14 @@ class PaymentRowAdmin(ReadOnlyAdmin):
     def payment_link(self, row: PaymentRow) -> SafeString | str:
         if row.payment is None:
             return "-"
-        return _object_link("admin:payments_payment_change", row.payment_id, str(row.payment_id))
+        return object_link("admin:payments_payment_change", row.payment_id, str(row.payment_id))
 
     @admin.display(description="order")
     def order_link(self, row: PaymentRow) -> SafeString | str:
         if row.payment is None:
             return "-"
         order = row.payment.order
-        return _object_link("admin:orders_order_change", order.pk, order.number)
+        return object_link("admin:orders_order_change", order.pk, order.number)
 
 
 @admin.register(PaymentRefund)
@@ -176,4 +146,4 @@ class PaymentNotificationAdmin(PaymentRowAdmin):
     def decision(self, row: PaymentNotification) -> SafeString | str:
         if row.outcome != PaymentNotification.Outcome.UNMATCHED:
             return "-"
-        return _object_link("operations:unmatched", row.pk, "match or dismiss it")
+        return object_link("operations:unmatched", row.pk, "match or dismiss it")

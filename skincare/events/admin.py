@@ -6,10 +6,9 @@ from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import truncatechars
-from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from skincare.events.admin_base import ReadOnlyAdmin, event_link, list_link
 from skincare.events.exceptions import AlreadyFinished, StillInProgress, UnknownEvent
 from skincare.events.interventions import put_back
 from skincare.events.models import OutboxEvent, ProcessedEvent
@@ -18,24 +17,6 @@ from skincare.events.models import OutboxEvent, ProcessedEvent
 ERROR_LENGTH: Final = 80
 #: Refused events that a message names.
 REFUSALS_SHOWN: Final = 5
-
-
-class ReadOnlyAdmin(admin.ModelAdmin):
-    """A model that the application writes and people only read."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-
-def _search_link(page: str, term: str, text: str) -> SafeString | str:
-    """Return a link to an admin list that is searched for `term`."""
-    return format_html('<a href="{}?q={}">{}</a>', reverse(page), term, text) if term else "-"
 
 
 class EventAdmin(ReadOnlyAdmin):
@@ -47,17 +28,16 @@ class EventAdmin(ReadOnlyAdmin):
 
     @admin.display(description="story")
     def story(self, event: OutboxEvent | ProcessedEvent) -> SafeString:
-        page = reverse("operations:event", args=[event.event_id])
-        return format_html('<a href="{}">story</a>', page)
+        return event_link(event.event_id, "story")
 
     @admin.display(description="order")
     def order(self, event: OutboxEvent | ProcessedEvent) -> SafeString | str:
-        return _search_link("admin:orders_order_changelist", event.order_id, event.order_id)
+        return list_link("admin:orders_order_changelist", "q", event.order_id, event.order_id)
 
     @admin.display(description="payment")
     def payment(self, event: Any) -> SafeString | str:
         payment_id = event.payload.get("payment_id", "")
-        return _search_link("admin:payments_payment_changelist", payment_id, payment_id)
+        return list_link("admin:payments_payment_changelist", "q", payment_id, payment_id)
 
 
 @admin.register(OutboxEvent)
@@ -78,8 +58,8 @@ class OutboxEventAdmin(EventAdmin):
 
     @admin.display(description="processing")
     def processing(self, event: OutboxEvent) -> SafeString | str:
-        return _search_link(
-            "admin:events_processedevent_changelist", event.event_id, "how it was processed"
+        return list_link(
+            "admin:events_processedevent_changelist", "q", event.event_id, "how it was processed"
         )
 
 
@@ -103,8 +83,8 @@ class ProcessedEventAdmin(EventAdmin):
 
     @admin.display(description="sending")
     def sending(self, event: ProcessedEvent) -> SafeString | str:
-        return _search_link(
-            "admin:events_outboxevent_changelist", event.event_id, "how it was sent"
+        return list_link(
+            "admin:events_outboxevent_changelist", "q", event.event_id, "how it was sent"
         )
 
     @admin.display(description="last error")

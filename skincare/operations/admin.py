@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from skincare.events.admin import ReadOnlyAdmin
+from skincare.events.admin_base import ReadOnlyAdmin
 
 admin.site.site_url = None  # there is no page of the shop here to "view on site"
 

@@ -10,7 +10,7 @@ from django.utils.safestring import SafeString
 
 from skincare.events.admin_base import ReadOnlyAdmin, event_link, list_link
 from skincare.events.exceptions import AlreadyFinished, StillInProgress, UnknownEvent
-from skincare.events.interventions import put_back
+from skincare.events.manual_actions import replay
 from skincare.events.models import OutboxEvent, ProcessedEvent
 
 #: Characters of an error in the list; the event's own page has all of it.
@@ -26,9 +26,9 @@ class EventAdmin(ReadOnlyAdmin):
     show_full_result_count = False
     list_per_page = 50
 
-    @admin.display(description="story")
-    def story(self, event: OutboxEvent | ProcessedEvent) -> SafeString:
-        return event_link(event.event_id, "story")
+    @admin.display(description="history")
+    def history(self, event: OutboxEvent | ProcessedEvent) -> SafeString:
+        return event_link(event.event_id, "history")
 
     @admin.display(description="order")
     def order(self, event: OutboxEvent | ProcessedEvent) -> SafeString | str:
@@ -45,7 +45,7 @@ class OutboxEventAdmin(EventAdmin):
     list_display = [
         "event_id",
         "event_type",
-        "story",
+        "history",
         "order",
         "created_at",
         "sent_at",
@@ -54,7 +54,7 @@ class OutboxEventAdmin(EventAdmin):
     list_filter = ["event_type", ("sent_at", admin.EmptyFieldListFilter), "created_at"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
-        return ["story", "order", "payment", "processing"]
+        return ["history", "order", "payment", "processing"]
 
     @admin.display(description="processing")
     def processing(self, event: OutboxEvent) -> SafeString | str:
@@ -69,7 +69,7 @@ class ProcessedEventAdmin(EventAdmin):
         "event_id",
         "status",
         "error",
-        "story",
+        "history",
         "event_type",
         "attempts",
         "claimed_at",
@@ -79,7 +79,7 @@ class ProcessedEventAdmin(EventAdmin):
     search_fields = ["event_id__exact", "order_id__exact", "payment_id__exact"]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
-        return ["story", "order", "payment", "sending"]
+        return ["history", "order", "payment", "sending"]
 
     @admin.display(description="sending")
     def sending(self, event: ProcessedEvent) -> SafeString | str:
@@ -101,7 +101,7 @@ class ProcessedEventAdmin(EventAdmin):
         left: list[str] = []
         for event_id in chosen.values_list("event_id", flat=True):
             try:
-                put_back(event_id, actor=request.user.get_username())
+                replay(event_id, actor=request.user.get_username())
             except AlreadyFinished:
                 left.append(f"{event_id} is finished")
             except StillInProgress:

@@ -25,7 +25,7 @@ _LEASE_MARGIN_SECONDS = 1.0
 _ERROR_MAX_LENGTH = 2000  # characters kept of an error
 
 
-class Outcome(StrEnum):
+class EventOutcome(StrEnum):
     """How the processing of a message ended when the message can go."""
 
     DONE = "done"
@@ -33,7 +33,7 @@ class Outcome(StrEnum):
     DUPLICATE = "duplicate"
 
 
-def process(document: Mapping[str, Any], *, receive_count: int, worker: str) -> Outcome:
+def process(document: Mapping[str, Any], *, receive_count: int, worker: str) -> EventOutcome:
     """Process one event document, once.
 
     Returns when the message may be deleted. Otherwise raises and the message stays: `Terminal`
@@ -56,13 +56,13 @@ def process(document: Mapping[str, Any], *, receive_count: int, worker: str) -> 
         return _process(event, receive_count=receive_count, worker=worker)
 
 
-def _process(event: Event, *, receive_count: int, worker: str) -> Outcome:
+def _process(event: Event, *, receive_count: int, worker: str) -> EventOutcome:
     answer = claim(event, worker=worker, receive_count=receive_count)
     match answer:
         case Duplicate():
             log.info("event_duplicate")
             metrics.count("DuplicateEvents", event_type=_metric_type(event))
-            return Outcome.DUPLICATE
+            return EventOutcome.DUPLICATE
         case Conflict():
             log.error("event_id_conflict")
             metrics.count("EventsFailed", event_type=_metric_type(event))
@@ -76,14 +76,14 @@ def _process(event: Event, *, receive_count: int, worker: str) -> Outcome:
             return _run(event, answer)
 
 
-def _run(event: Event, held: Claim) -> Outcome:
+def _run(event: Event, held: Claim) -> EventOutcome:
     started = time.monotonic()
     handler = handler_for(event.event_type)
     try:
         if handler is None:
             held.skip("no handler for this event type")
             log.warning("event_skipped")
-            return Outcome.SKIPPED
+            return EventOutcome.SKIPPED
         _run_handler(event, handler, held)
     except LostClaim:
         log.warning("event_claim_lost", fence=held.fence)
@@ -103,7 +103,7 @@ def _run(event: Event, held: Claim) -> Outcome:
         latency_ms=round(latency * 1000),
     )
     metrics.record({"EventLatencySeconds": round(latency, 3)}, event_type=_metric_type(event))
-    return Outcome.DONE
+    return EventOutcome.DONE
 
 
 def _run_handler(event: Event, handler: Handler, held: Claim) -> None:

@@ -7,7 +7,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
-from skincare.events.figures import Bucket
+from skincare.operations.stats import Bucket
 
 WIDTH: Final = 720
 HEIGHT: Final = 130

@@ -11,9 +11,9 @@ from django.http import HttpRequest, HttpResponse
 
 from orders.models import Order
 from payments.models import Payment, PaymentNotification
-from skincare.events import figures
+from skincare.operations import stats
+from skincare.operations.base_view import page_for, show
 from skincare.operations.charts import events_plot
-from skincare.operations.pages import page_for, show
 
 REFRESH_SECONDS: Final = 15
 #: An event that waits longer in the outbox is worth a look: the relay sends within seconds.
@@ -22,27 +22,27 @@ _PERIODS: Final = (("last hour", timedelta(hours=1)), ("last day", timedelta(day
 
 
 @dataclass(frozen=True)
-class Figure:
+class Stat:
     """A figure, or why it is not there."""
 
     value: Any = None
     error: str = ""
 
 
-def ask(question: Callable[[], Any]) -> Figure:
+def ask(question: Callable[[], Any]) -> Stat:
     """Return the figure; the page must come up when a figure cannot."""
     try:
-        return Figure(question())
+        return Stat(question())
     except DatabaseError as error:
-        return Figure(error=f"not available: {type(error).__name__}")
+        return Stat(error=f"not available: {type(error).__name__}")
 
 
 @page_for("events.view_operations")
 def overview(request: HttpRequest) -> HttpResponse:
     """Show the queues, the outbox, the events, and what needs a person."""
-    queues = figures.queue_figures()
-    outbox = ask(figures.outbox_figures)
-    events = ask(figures.event_figures)
+    queues = stats.queue_stats()
+    outbox = ask(stats.outbox_stats)
+    events = ask(stats.event_stats)
     waiting = ask(waiting_for_a_person)
     return show(
         request,
@@ -52,22 +52,22 @@ def overview(request: HttpRequest) -> HttpResponse:
         outbox=outbox,
         events=events,
         waiting=waiting,
-        worries=worries(queues, outbox, events, waiting),
+        warnings=warnings(queues, outbox, events, waiting),
         periods=[
             {
                 "name": name,
                 "plot": ask(partial(_plot, period, name)),
-                "latency": ask(partial(figures.latency, period)),
+                "latency": ask(partial(stats.latency, period)),
             }
             for name, period in _PERIODS
         ],
-        errors=ask(partial(figures.top_errors, timedelta(days=1))),
+        errors=ask(partial(stats.top_errors, timedelta(days=1))),
         refresh_seconds=REFRESH_SECONDS,
     )
 
 
 def _plot(period: timedelta, name: str) -> object:
-    return events_plot(figures.rates(period), title=f"Events per minute, {name}")
+    return events_plot(stats.rates(period), title=f"Events per minute, {name}")
 
 
 def waiting_for_a_person() -> dict[str, int]:
@@ -80,8 +80,8 @@ def waiting_for_a_person() -> dict[str, int]:
     }
 
 
-def worries(
-    queues: list[figures.QueueFigures], outbox: Figure, events: Figure, waiting: Figure
+def warnings(
+    queues: list[stats.QueueStats], outbox: Stat, events: Stat, waiting: Stat
 ) -> list[str]:
     """Return what is wrong, a sentence each; empty where nothing is."""
     found = [f"{q.name}: SQS gives no figures ({q.error})." for q in queues if q.error]

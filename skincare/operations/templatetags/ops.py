@@ -5,7 +5,7 @@ from decimal import Decimal
 from django import template
 
 from orders.money import rupiah as written_rupiah
-from skincare.events.dead_letters import Outcome
+from skincare.operations.dead_letter_actions import DeadLetterOutcome
 
 register = template.Library()
 
@@ -42,8 +42,8 @@ def told(amount: Decimal | None, currency: str) -> str:
 
 
 @register.filter
-def planned(outcome: Outcome) -> str:
-    """Write what would become of a letter: redriven, discarded, or why it is left alone."""
-    if outcome in (Outcome.REDRIVEN, Outcome.DISCARDED):
+def planned(outcome: DeadLetterOutcome) -> str:
+    """Write what would become of a dead letter: redriven, discarded, or why it is left alone."""
+    if outcome in (DeadLetterOutcome.REDRIVEN, DeadLetterOutcome.DISCARDED):
         return outcome.value
     return f"left alone: {outcome.value}"

@@ -15,7 +15,7 @@ from skincare.local.demo import Demonstration
 from skincare.local.sqs import REGION
 from skincare.local.stack import Stack
 from skincare.local.supervised import Supervised
-from skincare.operations.preflight import _ON_DLQ, _ON_QUEUE
+from skincare.operations.deployment_checks import _ON_DLQ, _ON_QUEUE
 from tests.faults.faults import Denied
 from tests.faults.proxy import FaultProxy
 

@@ -7,7 +7,7 @@ from django.db import InterfaceError, OperationalError, connection
 
 from skincare.events import handlers
 from skincare.events.claim import Claim, claim
-from skincare.events.consumer import Outcome, process
+from skincare.events.consumer import EventOutcome, process
 from skincare.events.exceptions import DuplicateHandler, TerminalError
 from skincare.events.handlers import Handler
 from skincare.events.models import OutboxEvent, ProcessedEvent
@@ -58,7 +58,7 @@ def effects_of(document: dict[str, Any]) -> int:
     return OutboxEvent.objects.filter(order_id=document["order_id"]).count()
 
 
-def run(document: dict[str, Any], receive_count: int = 1) -> Outcome:
+def run(document: dict[str, Any], receive_count: int = 1) -> EventOutcome:
     return process(document, receive_count=receive_count, worker="w1")
 
 
@@ -67,7 +67,7 @@ def test_an_event_is_done_once_and_its_repeats_are_duplicates(recorded: Recorded
 
     outcomes = [run(document) for _ in range(3)]
 
-    assert outcomes == [Outcome.DONE, Outcome.DUPLICATE, Outcome.DUPLICATE]
+    assert outcomes == [EventOutcome.DONE, EventOutcome.DUPLICATE, EventOutcome.DUPLICATE]
     assert recorded.calls == ["effects", "email"]
     assert effects_of(document) == 1
     row = processed(document)
@@ -91,7 +91,7 @@ def test_failed_effects_leave_nothing_and_are_tried_again(recorded: Recorded) ->
         )
     assert processed(document).last_error == "KeyError: 'second'"
 
-    assert run(document, 3) is Outcome.DONE
+    assert run(document, 3) is EventOutcome.DONE
     assert effects_of(document) == 1
     assert (processed(document).attempts, processed(document).last_error) == (3, "")
 
@@ -103,7 +103,7 @@ def test_a_failed_email_repeats_only_the_email(recorded: Recorded) -> None:
     with pytest.raises(TimeoutError):
         run(document)
     assert processed(document).status == "failed"
-    assert run(document) is Outcome.DONE
+    assert run(document) is EventOutcome.DONE
 
     assert recorded.calls == ["effects", "email", "email"]
     assert effects_of(document) == 1
@@ -126,8 +126,8 @@ def test_a_terminal_error_sends_the_message_to_the_dlq_and_is_recorded(recorded:
 def test_a_type_that_nobody_handles_is_skipped_and_done(recorded: Recorded) -> None:
     document = event_document(event_type="stock.counted", payment_id="")
 
-    assert run(document) is Outcome.SKIPPED
-    assert run(document) is Outcome.DUPLICATE
+    assert run(document) is EventOutcome.SKIPPED
+    assert run(document) is EventOutcome.DUPLICATE
 
     assert recorded.calls == []
     assert processed(document).status == "skipped"

@@ -11,7 +11,7 @@ from django.core.management.base import CommandError
 from django.utils import timezone
 
 from orders.models import Order
-from skincare.events.consumer import Outcome, process
+from skincare.events.consumer import EventOutcome, process
 from skincare.events.exceptions import LostClaim
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from tests.integration.events.event_documents import new_event
@@ -124,7 +124,7 @@ def test_a_skipped_event_is_not_processed_any_more() -> None:
     row = ProcessedEvent.objects.get()
     assert (row.status, row.last_error) == ("skipped", "skipped by hand: refunded by hand")
     assert "refunded by hand" in LogEntry.objects.get().change_message
-    assert process(lost.document(), receive_count=6, worker="worker-2") is Outcome.DUPLICATE
+    assert process(lost.document(), receive_count=6, worker="worker-2") is EventOutcome.DUPLICATE
 
 
 def test_what_cannot_be_skipped() -> None:

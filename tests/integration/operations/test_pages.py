@@ -110,7 +110,7 @@ def test_a_dead_letter_is_found_put_back_and_audited(
     operator = log_in(OPERATOR)
 
     listed = operator.get(reverse("operations:dead_letters"), {"error": "no such product"})
-    letters = listed.context["letters"]
+    letters = listed.context["dead_letters"]
     assert [letter.event_id for letter in letters] == [event.event_id]
     form = {"action": "redrive", "scope": "selected", "message": letters[0].message_id}
 
@@ -122,7 +122,7 @@ def test_a_dead_letter_is_found_put_back_and_audited(
     assert done.status_code == 302
     assert OutboxEvent.objects.get().event_id == event.event_id
     assert LogEntry.objects.filter(user__username="sari").count() == 1
-    left = operator.get(reverse("operations:dead_letters")).context["letters"]
+    left = operator.get(reverse("operations:dead_letters")).context["dead_letters"]
     assert [letter.kind for letter in left] == ["raw"]
 
 
@@ -136,9 +136,9 @@ def test_a_discard_needs_a_reason_and_the_permission(
     assert log_in(FINANCE, name="dewi").post(act, form).status_code == 403
     operator = log_in(OPERATOR)
     operator.post(act, form)
-    assert len(operator.get(reverse("operations:dead_letters")).context["letters"]) == 1
+    assert len(operator.get(reverse("operations:dead_letters")).context["dead_letters"]) == 1
     operator.post(act, {**form, "reason": "a test message"})
-    assert operator.get(reverse("operations:dead_letters")).context["letters"] == []
+    assert operator.get(reverse("operations:dead_letters")).context["dead_letters"] == []
 
 
 def test_a_letters_text_is_shown_escaped(
@@ -146,7 +146,7 @@ def test_a_letters_text_is_shown_escaped(
 ) -> None:
     sqs_client.send_message(QueueUrl=queues.dlq_url, MessageBody="<script>alert(1)</script>")
     operator = log_in(OPERATOR)
-    [letter] = operator.get(reverse("operations:dead_letters")).context["letters"]
+    [letter] = operator.get(reverse("operations:dead_letters")).context["dead_letters"]
 
     page = operator.get(reverse("operations:dead_letter", args=[letter.message_id]))
 
@@ -160,7 +160,7 @@ def test_a_failed_event_is_retried_from_its_page(log_in: LogIn) -> None:
 
     page = operator.get(reverse("operations:event", args=[event.event_id])).content.decode()
     assert "ValueError: no such product" in page
-    operator.post(reverse("operations:put_back", args=[event.event_id]))
+    operator.post(reverse("operations:replay", args=[event.event_id]))
 
     assert OutboxEvent.objects.get().event_id == event.event_id
     assert LogEntry.objects.count() == 1
@@ -172,7 +172,7 @@ def test_a_finished_event_is_repeated_only_on_purpose(log_in: LogIn) -> None:
     assert isinstance(held, Claim)
     held.finish()
     operator = log_in(OPERATOR)
-    put_back = reverse("operations:put_back", args=[event.event_id])
+    put_back = reverse("operations:replay", args=[event.event_id])
 
     operator.post(put_back)
     assert OutboxEvent.objects.count() == 0
@@ -198,7 +198,7 @@ def test_finance_cannot_replay_and_operators_cannot_decide_on_money(log_in: LogI
     unknown = "0c9d7be5-6f2d-4f39-93e5-9a0e6a2b9a11"
 
     finance = log_in(FINANCE, name="dewi")
-    put_back = reverse("operations:put_back", args=[event.event_id])
+    put_back = reverse("operations:replay", args=[event.event_id])
     assert finance.post(put_back).status_code == 403
     operator = log_in(OPERATOR)
     payment = reverse("operations:held_payment", args=[unknown])

@@ -8,7 +8,7 @@ from django.test import Client
 
 from orders.models import Order
 from payments.models import Payment
-from skincare.events.consumer import Outcome, process
+from skincare.events.consumer import EventOutcome, process
 from skincare.events.models import OutboxEvent
 from tests.integration.orders.shop import a_product, place
 from tests.unit.payments import midtrans_notifications
@@ -59,7 +59,7 @@ def told(order: Order) -> list[tuple[str, int]]:
     return [(event.event_type, event.payload["amount_rupiah"]) for event in published(order)]
 
 
-def consume(event: OutboxEvent) -> Outcome:
+def consume(event: OutboxEvent) -> EventOutcome:
     """A worker gets the event."""
     return process(event.payload, receive_count=1, worker="worker-1")
 

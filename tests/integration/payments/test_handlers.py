@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from orders.models import Order, Product
 from payments.models import Payment
-from skincare.events.consumer import Outcome, process
+from skincare.events.consumer import EventOutcome, process
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.sqs.outcome import Terminal
 from tests.integration.orders.shop import numbers
@@ -60,7 +60,7 @@ def bare(order: Order, event_type: str = "payment.processed", **changes: Any) ->
     }
 
 
-def process_bare(document: dict[str, Any]) -> Outcome:
+def process_bare(document: dict[str, Any]) -> EventOutcome:
     return process(document, receive_count=1, worker="worker-1")
 
 
@@ -83,7 +83,7 @@ def test_a_redelivery_changes_nothing() -> None:
     [event] = published(order)
     consume(event)
 
-    assert [consume(event) for _ in range(3)] == [Outcome.DUPLICATE] * 3
+    assert [consume(event) for _ in range(3)] == [EventOutcome.DUPLICATE] * 3
 
     assert numbers(product_of(order)) == (8, 0)
     assert len(mail.outbox) == 1
@@ -178,7 +178,7 @@ def test_the_order_ends_as_the_payment_says_whatever_comes_first(
         events = published(order)
 
         for index in arrival:
-            assert consume(events[index]) is Outcome.DONE
+            assert consume(events[index]) is EventOutcome.DONE
 
         order.refresh_from_db()
         assert (order.status, order.refunded_rupiah) == (status, refunded)
@@ -244,7 +244,7 @@ def test_a_bare_event_takes_the_same_way() -> None:
     order = an_order()
     notify(order, midtrans.bank_transfer("settlement"))
 
-    assert process_bare(bare(order)) is Outcome.DONE
+    assert process_bare(bare(order)) is EventOutcome.DONE
 
     assert consume_all(order).status == "paid"
     assert numbers(product_of(order)) == (8, 0)

@@ -5,13 +5,10 @@ from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 
-from skincare.events import audit, dead_letters
-from skincare.events.dead_letters import Outcome, Report
+from skincare.events import audit
 from skincare.events.exceptions import ReasonMissing
-from skincare.events.letters import DeadLetter, Filter, State
-from skincare.events.native_redrive import redrive_native
-from skincare.operations.progress import ProgressBar
-from skincare.operations.terminal import (
+from skincare.operations import dead_letter_actions
+from skincare.operations.base_command import (
     NOT_DONE,
     USAGE,
     OperatorCommand,
@@ -20,6 +17,14 @@ from skincare.operations.terminal import (
     short_time,
     since_argument,
 )
+from skincare.operations.dead_letter_actions import DeadLetterOutcome, Report
+from skincare.operations.dead_letter_messages import (
+    DeadLetterFilter,
+    DeadLetterMessage,
+    DeadLetterState,
+)
+from skincare.operations.native_redrive import redrive_native
+from skincare.operations.progress import ProgressBar
 from skincare.sqs.queues import Depth
 
 #: Characters of a message's id in a line on a terminal.
@@ -88,12 +93,12 @@ class Command(OperatorCommand):
 
     def _list(self, *, limit: int, json: bool, **options: Any) -> None:
         found = 0
-        for letter in dead_letters.peek(limit=limit, matching=_filter(options)):
+        for dead_letter in dead_letter_actions.peek(limit=limit, matching=_filter(options)):
             found += 1
             if json:
-                self.write_json(document_of(letter))
+                self.write_json(document_of(dead_letter))
             else:
-                self.write_row(_line(letter, short=self.is_for_a_person))
+                self.write_row(_line(dead_letter, short=self.is_for_a_person))
         if not found:
             raise CommandError("No message matches.", returncode=NOT_DONE)
         if not json:
@@ -101,37 +106,38 @@ class Command(OperatorCommand):
 
     def _show(self, *, id: str, json: bool, **_: Any) -> None:  # noqa: A002 the argument's name
         found = 0
-        for letter in dead_letters.peek(limit=None):
-            if id == letter.event_id or letter.message_id.startswith(id):
+        for dead_letter in dead_letter_actions.peek(limit=None):
+            if id == dead_letter.event_id or dead_letter.message_id.startswith(id):
                 found += 1
                 if json:
-                    self.write_json({**document_of(letter), "body": letter.body})
+                    self.write_json({**document_of(dead_letter), "body": dead_letter.body})
                 else:
-                    self._write_letter(letter)
+                    self._write_dead_letter(dead_letter)
         if not found:
             raise CommandError("No message has this id or this event id.", returncode=NOT_DONE)
 
-    def _write_letter(self, letter: DeadLetter) -> None:
-        self.write(f"message    {letter.message_id}, {letter.size_bytes} bytes, {letter.kind}")
-        self.write(f"sent       {local_time(letter.sent_at)}")
-        self.write(f"received   {letter.receive_count} times, looks included")
-        self.write(f"state      {letter.summary}")
-        self.write(f"refused    {letter.reason or 'no: a worker takes it'}")
-        if letter.event is not None:
-            self.write(f"event      {json.dumps(letter.event.document(), indent=2)}")
-            self.write(f"\nmanage.py event show {letter.event_id} tells the rest.")
+    def _write_dead_letter(self, dead_letter: DeadLetterMessage) -> None:
+        size = f"{dead_letter.size_bytes} bytes"
+        self.write(f"message    {dead_letter.message_id}, {size}, {dead_letter.kind}")
+        self.write(f"sent       {local_time(dead_letter.sent_at)}")
+        self.write(f"received   {dead_letter.receive_count} times, looks included")
+        self.write(f"state      {dead_letter.summary}")
+        self.write(f"refused    {dead_letter.reason or 'no: a worker takes it'}")
+        if dead_letter.event is not None:
+            self.write(f"event      {json.dumps(dead_letter.event.document(), indent=2)}")
+            self.write(f"\nmanage.py event show {dead_letter.event_id} tells the rest.")
         else:
-            self.write(f"body       {letter.body[:2000]!r}")
+            self.write(f"body       {dead_letter.body[:2000]!r}")
 
     def _redrive(
         self, *, force: bool, dry_run: bool, yes: bool, actor: str, **options: Any
     ) -> None:
         matching = _filter(options, all_needed=True)
         with ProgressBar() as bar:
-            plan = dead_letters.redrive(
+            plan = dead_letter_actions.redrive(
                 matching=matching, actor=actor, force=force, dry_run=True, progress=bar
             )
-        wanted = plan.counts[Outcome.REDRIVEN]
+        wanted = plan.counts[DeadLetterOutcome.REDRIVEN]
         self._check_plan(plan)
         if dry_run or not wanted:
             return self._finish(plan, json=options["json"])
@@ -139,7 +145,7 @@ class Command(OperatorCommand):
             self.stderr.write("--force: what is finished runs again and sends its email again.")
         self.confirm(f"{wanted} events go back on the queue.", yes=yes)
         with ProgressBar() as bar:
-            report = dead_letters.redrive(
+            report = dead_letter_actions.redrive(
                 matching=_only(plan), actor=actor, force=force, progress=bar
             )
         return self._finish(report, json=options["json"])
@@ -153,7 +159,7 @@ class Command(OperatorCommand):
             raise CommandError(f"--reason is empty. {error}", returncode=USAGE) from None
         matching = _filter(options, all_needed=True)
         with ProgressBar() as bar:
-            plan = dead_letters.discard(
+            plan = dead_letter_actions.discard(
                 matching=matching, reason=reason, actor=actor, dry_run=True, progress=bar
             )
         self._check_plan(plan)
@@ -161,18 +167,18 @@ class Command(OperatorCommand):
             return self._finish(plan, json=options["json"])
         self.confirm(f"{len(plan.results)} messages are deleted for ever.", yes=yes)
         with ProgressBar() as bar:
-            report = dead_letters.discard(
+            report = dead_letter_actions.discard(
                 matching=_only(plan), reason=reason, actor=actor, progress=bar
             )
         return self._finish(report, json=options["json"])
 
     def _redrive_natively(self, *, dry_run: bool, yes: bool, actor: str, **options: Any) -> None:
-        if _filter(options) != Filter() or options["force"]:
+        if _filter(options) != DeadLetterFilter() or options["force"]:
             raise CommandError(
                 "--native moves all messages: SQS knows no filter, and no state to force.",
                 returncode=USAGE,
             )
-        there: Depth = dead_letters.open_queue().depth()
+        there: Depth = dead_letter_actions.open_queue().depth()
         if not there.visible:
             raise CommandError("The dead-letter queue is empty.", returncode=NOT_DONE)
         text = f"About {there.visible} messages go back to the queue as they are, poison too."
@@ -205,69 +211,77 @@ class Command(OperatorCommand):
                     "counts": report.counts,
                     "messages": [
                         {
-                            "message_id": letter.message_id,
-                            "event_id": letter.event_id,
+                            "message_id": dead_letter.message_id,
+                            "event_id": dead_letter.event_id,
                             "outcome": outcome,
                         }
-                        for letter, outcome in report.results
+                        for dead_letter, outcome in report.results
                     ],
                 }
             )
         else:
             would = "would be " if report.dry_run else ""
             for outcome, number in sorted(report.counts.items()):
-                is_end = outcome in (Outcome.REDRIVEN, Outcome.DISCARDED)
+                is_end = outcome in (DeadLetterOutcome.REDRIVEN, DeadLetterOutcome.DISCARDED)
                 self.write(f"{number:6}  {would if is_end else 'left: '}{outcome}")
-        ended = report.counts[Outcome.REDRIVEN] + report.counts[Outcome.DISCARDED]
+        ended = (
+            report.counts[DeadLetterOutcome.REDRIVEN] + report.counts[DeadLetterOutcome.DISCARDED]
+        )
         if ended < len(report.results):
             raise CommandError(
                 f"{len(report.results) - ended} messages are left alone.", returncode=NOT_DONE
             )
 
 
-def document_of(letter: DeadLetter) -> dict[str, Any]:
-    """Return what --json tells of a letter: ids and states, not the body."""
+def document_of(dead_letter: DeadLetterMessage) -> dict[str, Any]:
+    """Return what --json says of a dead letter: ids and states, not the body."""
     return {
-        "message_id": letter.message_id,
-        "kind": letter.kind,
-        "state": letter.state,
-        "summary": letter.summary,
-        "reason": letter.reason,
-        "sent_at": letter.sent_at.isoformat(),
-        "last_at": letter.last_at.isoformat(),
-        "receive_count": letter.receive_count,
-        "size_bytes": letter.size_bytes,
-        "event": letter.event.document() if letter.event else None,
+        "message_id": dead_letter.message_id,
+        "kind": dead_letter.kind,
+        "state": dead_letter.state,
+        "summary": dead_letter.summary,
+        "reason": dead_letter.reason,
+        "sent_at": dead_letter.sent_at.isoformat(),
+        "last_at": dead_letter.last_at.isoformat(),
+        "receive_count": dead_letter.receive_count,
+        "size_bytes": dead_letter.size_bytes,
+        "event": dead_letter.event.document() if dead_letter.event else None,
     }
 
 
-def _line(letter: DeadLetter, *, short: bool) -> str:
-    """Return a letter in one line. The short one's id is enough for `show` and --id."""
+def _line(dead_letter: DeadLetterMessage, *, short: bool) -> str:
+    """Return a dead letter in one line. The short one's id is enough for `show` and --id."""
     if short:
-        what = letter.event_type or letter.kind
+        what = dead_letter.event_type or dead_letter.kind
         return (
-            f"{letter.message_id[:SHORT_ID]}  {short_time(letter.last_at)}  {what:17}  "
-            f"{letter.summary}"
+            f"{dead_letter.message_id[:SHORT_ID]}  {short_time(dead_letter.last_at)}  {what:17}  "
+            f"{dead_letter.summary}"
         )
-    what = f"{letter.event_type} {letter.event_id}" if letter.event else letter.kind
-    summary = letter.summary.splitlines()[0]
-    return f"{letter.message_id}  {local_time(letter.last_at)}  {what}  {summary}"
+    what = (
+        f"{dead_letter.event_type} {dead_letter.event_id}"
+        if dead_letter.event
+        else dead_letter.kind
+    )
+    summary = dead_letter.summary.splitlines()[0]
+    return f"{dead_letter.message_id}  {local_time(dead_letter.last_at)}  {what}  {summary}"
 
 
-def _only(plan: Report) -> Filter:
+def _only(plan: Report) -> DeadLetterFilter:
     """Return the filter for just those messages that the operator has agreed to."""
-    return Filter(message_ids=frozenset(letter.message_id for letter, _ in plan.results))
+    return DeadLetterFilter(
+        message_ids=frozenset(dead_letter.message_id for dead_letter, _ in plan.results)
+    )
 
 
-def _filter(options: dict[str, Any], *, all_needed: bool = False) -> Filter:
-    matching = Filter(
+def _filter(options: dict[str, Any], *, all_needed: bool = False) -> DeadLetterFilter:
+    matching = DeadLetterFilter(
         event_type=options["type"],
         error=options["error"],
         since=options["since"],
         state=options["state"],
         message_ids=frozenset(options["id"]) if options["id"] else None,
     )
-    if all_needed and (matching == Filter()) is not options["all"]:
+    if all_needed and (matching == DeadLetterFilter()) is not options["all"]:
         raise CommandError("Say which messages: by a filter, or --all.", returncode=USAGE)
     return matching
 
@@ -281,7 +295,7 @@ def _add_filters(parser: CommandParser) -> None:
         metavar="2h",
         help="last tried since then (90s, 30m, 2h, 7d, or a time); sent, if it was never tried",
     )
-    parser.add_argument("--state", choices=[state.value for state in State])
+    parser.add_argument("--state", choices=[state.value for state in DeadLetterState])
     parser.add_argument(
         "--id",
         action="append",

@@ -1,4 +1,4 @@
-"""manage.py event: one event's story, and what a person can do with it."""
+"""manage.py event: one event's history, and what a person can do with it."""
 
 from datetime import datetime
 from typing import Any
@@ -6,11 +6,10 @@ from typing import Any
 from django.core.management.base import CommandError, CommandParser
 from django.db.models import QuerySet
 
-from payments.story import Story, story
-from skincare.events import interventions
+from skincare.events import manual_actions
 from skincare.events.exceptions import AlreadyFinished, ReasonMissing, StillInProgress, UnknownEvent
 from skincare.events.models import ProcessedEvent
-from skincare.operations.terminal import (
+from skincare.operations.base_command import (
     NOT_DONE,
     OperatorCommand,
     add_actor,
@@ -18,6 +17,7 @@ from skincare.operations.terminal import (
     short_time,
     since_argument,
 )
+from skincare.operations.history import EventHistory, event_history
 
 _REFUSALS = (AlreadyFinished, UnknownEvent, StillInProgress, ReasonMissing)
 
@@ -71,12 +71,12 @@ class Command(OperatorCommand):
                 case "show":
                     self._show(options["event_id"], json=options["json"])
                 case "replay":
-                    replayed = interventions.put_back(
+                    replayed = manual_actions.replay(
                         options["event_id"], force=options["force"], actor=options["actor"]
                     )
                     self.write(str(replayed))
                 case "skip":
-                    skipped = interventions.skip(
+                    skipped = manual_actions.skip(
                         options["event_id"], reason=options["reason"], actor=options["actor"]
                     )
                     self.write(f"{skipped} is skipped")
@@ -100,22 +100,22 @@ class Command(OperatorCommand):
             raise CommandError("No event matches.", returncode=NOT_DONE)
 
     def _show(self, event_id: str, *, json: bool) -> None:
-        told = story(event_id)
+        history = event_history(event_id)
         if json:
             self.write_json(
                 {
-                    "event": told.document,
-                    "status": told.status,
+                    "event": history.document,
+                    "status": history.status,
                     "timeline": [
                         {"at": one.at.isoformat(), "what": one.what, "detail": one.detail}
-                        for one in told.moments
+                        for one in history.entries
                     ],
-                    "order": _order(told),
-                    "payment": _payment(told),
+                    "order": _order(history),
+                    "payment": _payment(history),
                 }
             )
             return
-        self.write(str(told))
+        self.write(str(history))
 
 
 def _events(
@@ -155,8 +155,8 @@ def _document(event: ProcessedEvent) -> dict[str, Any]:
     }
 
 
-def _order(told: Story) -> dict[str, Any] | None:
-    order = told.order
+def _order(history: EventHistory) -> dict[str, Any] | None:
+    order = history.order
     if order is None:
         return None
     return {
@@ -168,8 +168,8 @@ def _order(told: Story) -> dict[str, Any] | None:
     }
 
 
-def _payment(told: Story) -> dict[str, Any] | None:
-    payment = told.payment
+def _payment(history: EventHistory) -> dict[str, Any] | None:
+    payment = history.payment
     if payment is None:
         return None
     return {

@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 
-from skincare.operations.preflight import preflight
-from skincare.operations.terminal import EXIT_CODES, NOT_DONE, OperatorCommand
+from skincare.operations.base_command import EXIT_CODES, NOT_DONE, OperatorCommand
+from skincare.operations.deployment_checks import check_deployment
 
 
 class Command(OperatorCommand):
@@ -24,7 +24,7 @@ class Command(OperatorCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         wrong = 0
-        for finding in preflight(options["role"]):
+        for finding in check_deployment(options["role"]):
             wrong += not finding.is_ok
             if options["json"]:
                 self.write_json(

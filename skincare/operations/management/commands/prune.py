@@ -8,8 +8,8 @@ import orders.retention
 import payments.retention
 import skincare.events.retention
 from skincare.events.retention import Rule, delete_expired
+from skincare.operations.base_command import USAGE, OperatorCommand
 from skincare.operations.progress import ProgressBar
-from skincare.operations.terminal import USAGE, OperatorCommand
 
 #: Outbox rows before the processed events that they belong to.
 RULES: Final[tuple[Rule, ...]] = (

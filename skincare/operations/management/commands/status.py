@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 
-from skincare.events import figures
-from skincare.operations.terminal import UNREACHABLE, OperatorCommand, local_time
+from skincare.operations import stats
+from skincare.operations.base_command import UNREACHABLE, OperatorCommand, local_time
 
 _HOUR: Final = timedelta(hours=1)
 
@@ -19,12 +19,12 @@ class Command(OperatorCommand):
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        queues = figures.queue_figures()
-        outbox = figures.outbox_figures()
-        events = figures.event_figures()
-        done = sum(bucket.done for bucket in figures.rates(_HOUR, buckets=1))
-        latency = figures.latency(_HOUR)
-        errors = figures.top_errors(_HOUR)
+        queues = stats.queue_stats()
+        outbox = stats.outbox_stats()
+        events = stats.event_stats()
+        done = sum(bucket.done for bucket in stats.rates(_HOUR, buckets=1))
+        latency = stats.latency(_HOUR)
+        errors = stats.top_errors(_HOUR)
         if options["json"]:
             self.write_json(
                 {
@@ -65,7 +65,7 @@ class Command(OperatorCommand):
             raise CommandError("Not all queues could be reached.", returncode=UNREACHABLE)
 
 
-def _queue(queue: figures.QueueFigures) -> str:
+def _queue(queue: stats.QueueStats) -> str:
     if queue.depth is None:
         return f"{queue.name}: not available: {queue.error}"
     depth = queue.depth

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from skincare.events.dead_letters import open_queue, sqs_client
+from skincare.operations.dead_letter_actions import open_queue, sqs_client
 from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable, answered
 from skincare.sqs.queues import QUEUE_RETENTION, Depth, depth
 
@@ -22,7 +22,7 @@ _STATEMENT_TIMEOUT_MS: Final = 3000
 
 
 @dataclass(frozen=True)
-class QueueFigures:
+class QueueStats:
     """One queue as SQS counts it (approximately).
 
     `error` says why SQS gave no figures; `depth` is None then. `oldest_age_seconds` is None where
@@ -39,7 +39,7 @@ class QueueFigures:
 
 
 @dataclass(frozen=True)
-class OutboxFigures:
+class OutboxStats:
     """What waits to be sent. `failing` rows were tried at least once; ages are in seconds."""
 
     unsent: int
@@ -49,7 +49,7 @@ class OutboxFigures:
 
 
 @dataclass(frozen=True)
-class EventFigures:
+class EventStats:
     """How many events are in which state now.
 
     `interrupted` events were claimed by a worker that died: their lease is over.
@@ -90,48 +90,50 @@ class ErrorCount:
     example_event_id: str
 
 
-def queue_figures() -> list[QueueFigures]:
+def queue_stats() -> list[QueueStats]:
     """Return the queue's figures and its dead-letter queue's. Never raises for SQS."""
     return [_work_queue(), _dead_letter_queue()]
 
 
-def _work_queue() -> QueueFigures:
+def _work_queue() -> QueueStats:
     url = settings.ORDER_EVENTS_QUEUE_URL
     name = url.rsplit("/", 1)[-1]
     try:
         with answered():
             counted = depth(sqs_client(), url)
     except Unreachable as error:
-        return QueueFigures(name, False, None, None, "not available", str(error))
+        return QueueStats(name, False, None, None, "not available", str(error))
     if not counted.visible + counted.in_flight + counted.delayed:
-        return QueueFigures(name, False, counted, None, "nothing waits")
+        return QueueStats(name, False, counted, None, "nothing waits")
     age = _oldest_unclaimed_seconds()
     if age is None:
         note = "not available: what waits was not sent by our outbox, or was tried before"
     else:
         note = "since our outbox sent the oldest event that no worker has claimed"
-    return QueueFigures(name, False, counted, age, note)
+    return QueueStats(name, False, counted, age, note)
 
 
-def _dead_letter_queue() -> QueueFigures:
+def _dead_letter_queue() -> QueueStats:
     name = "dead-letter queue"
     try:
         queue = open_queue()
         name = queue.name
         counted = queue.depth()
-        letters = queue.sample() if counted.visible else []
+        dead_letters = queue.sample() if counted.visible else []
     except NoDeadLetterQueue:
-        return QueueFigures(name, True, None, None, "not available", "there is none")
+        return QueueStats(name, True, None, None, "not available", "there is none")
     except Unreachable as error:
-        return QueueFigures(name, True, None, None, "not available", str(error))
-    if not letters:
-        return QueueFigures(name, True, counted, None, "nothing waits")
-    age = (timezone.now() - min(letter.sent_at for letter in letters)).total_seconds()
-    if counted.visible + counted.in_flight <= len(letters):
+        return QueueStats(name, True, None, None, "not available", str(error))
+    if not dead_letters:
+        return QueueStats(name, True, counted, None, "nothing waits")
+    age = (
+        timezone.now() - min(dead_letter.sent_at for dead_letter in dead_letters)
+    ).total_seconds()
+    if counted.visible + counted.in_flight <= len(dead_letters):
         note = "since it was first sent"
     else:
-        note = f"since it was first sent, the oldest of {len(letters)} looked at: at least"
-    return QueueFigures(name, True, counted, max(age, 0.0), note)
+        note = f"since it was first sent, the oldest of {len(dead_letters)} looked at: at least"
+    return QueueStats(name, True, counted, max(age, 0.0), note)
 
 
 _OLDEST_UNCLAIMED: Final = """
@@ -160,12 +162,12 @@ WHERE sent_at IS NULL
 """
 
 
-def outbox_figures() -> OutboxFigures:
+def outbox_stats() -> OutboxStats:
     """Return what waits in the outbox. Raises django.db.Error."""
     with _bounded():
         [(unsent, failing, age, last_error)] = _rows(_OUTBOX)
     oldest = None if age is None else max(float(age), 0.0)
-    return OutboxFigures(unsent, failing, oldest, last_error)
+    return OutboxStats(unsent, failing, oldest, last_error)
 
 
 _STATES: Final = """
@@ -177,11 +179,11 @@ WHERE status IN ('processing', 'effects_done', 'failed')
 """
 
 
-def event_figures() -> EventFigures:
+def event_stats() -> EventStats:
     """Return how many events are not finished. Raises django.db.Error."""
     with _bounded():
         [counts] = _rows(_STATES)
-    return EventFigures(*counts)
+    return EventStats(*counts)
 
 
 _RATES: Final = """

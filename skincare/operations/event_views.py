@@ -7,18 +7,18 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET, require_POST
 
-from payments.story import story
-from skincare.events import interventions
+from skincare.events import manual_actions
 from skincare.events.exceptions import AlreadyFinished, ReasonMissing, StillInProgress, UnknownEvent
-from skincare.operations.pages import actor_of, page_for, refuse, show
+from skincare.operations.base_view import actor_of, page_for, refuse, show
+from skincare.operations.history import event_history
 
 
 @require_GET
 @page_for("events.view_operations")
 def event(request: HttpRequest, event_id: str) -> HttpResponse:
-    """Show the event's moments in order, with its order and payment."""
+    """Show the event's history, with its order and payment."""
     try:
-        found = story(event_id)
+        found = event_history(event_id)
     except UnknownEvent:
         raise Http404("No event with this id was ever published or received here.") from None
     processed = found.processed
@@ -26,21 +26,21 @@ def event(request: HttpRequest, event_id: str) -> HttpResponse:
         request,
         "event.html",
         title=f"Event {event_id}",
-        story=found,
+        history=found,
         document=json.dumps(found.document, indent=2, ensure_ascii=False),
-        repeats=interventions.repeats(processed),
-        is_held_by_worker=processed is not None and interventions.is_leased(processed),
+        repeats=manual_actions.repeats(processed),
+        is_held_by_worker=processed is not None and manual_actions.is_leased(processed),
         is_finished=processed is not None and processed.is_finished,
     )
 
 
 @require_POST
 @page_for("events.replay_event")
-def put_back(request: HttpRequest, event_id: str) -> HttpResponse:
-    """Put the event back on the queue; a finished one only where the form says so."""
+def replay(request: HttpRequest, event_id: str) -> HttpResponse:
+    """Send the event to the queue again; a finished one only where the form says so."""
     force = request.POST.get("force") == "yes"
     try:
-        done = interventions.put_back(event_id, force=force, actor=actor_of(request))
+        done = manual_actions.replay(event_id, force=force, actor=actor_of(request))
     except (UnknownEvent, AlreadyFinished, StillInProgress) as error:
         return refuse(request, error, to="operations:event", event_id=event_id)
     messages.success(request, f"Put back: {done}.")
@@ -52,7 +52,9 @@ def put_back(request: HttpRequest, event_id: str) -> HttpResponse:
 def skip(request: HttpRequest, event_id: str) -> HttpResponse:
     """Mark the event as skipped, with a reason."""
     try:
-        interventions.skip(event_id, reason=request.POST.get("reason", ""), actor=actor_of(request))
+        manual_actions.skip(
+            event_id, reason=request.POST.get("reason", ""), actor=actor_of(request)
+        )
     except (ReasonMissing, UnknownEvent, AlreadyFinished, StillInProgress) as error:
         return refuse(request, error, to="operations:event", event_id=event_id)
     messages.success(request, "Marked as skipped: no worker will process it.")

@@ -4,8 +4,8 @@ from io import StringIO
 
 import pytest
 
+from skincare.operations.base_command import fitted, printable
 from skincare.operations.progress import ProgressBar
-from skincare.operations.terminal import fitted, printable
 
 
 @pytest.mark.parametrize(

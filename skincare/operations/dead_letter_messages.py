@@ -12,7 +12,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from skincare.events.exceptions import InvalidEvent
-from skincare.events.interventions import is_another
+from skincare.events.manual_actions import is_another
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.routing import ORDER_TASK, PAYMENT_TASK, adapt
 from skincare.events.schema import Event, parse_event
@@ -26,10 +26,10 @@ Kind = Literal["celery", "event", "sns", "raw"]
 _TASKS: Final = {ORDER_TASK: object(), PAYMENT_TASK: object()}
 
 
-class State(StrEnum):
-    """What became of a letter's event."""
+class DeadLetterState(StrEnum):
+    """What became of a dead letter's event."""
 
-    PROCESSED = "processed"  # it is done or skipped: the letter is a repeat
+    PROCESSED = "processed"  # it is done or skipped: the message is a repeat
     FAILED = "failed"  # its last try raised, or its worker died
     IN_PROGRESS = "in-progress"  # a worker holds it at this moment
     NEVER_SEEN = "never-seen"  # no worker ever claimed it
@@ -38,7 +38,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True)
-class DeadLetter:
+class DeadLetterMessage:
     """One message of the dead-letter queue.
 
     - `kind` is the form it travels in; "raw" where it is none that the worker takes.
@@ -52,7 +52,7 @@ class DeadLetter:
     kind: Kind
     reason: str | None
     event: Event | None
-    state: State
+    state: DeadLetterState
     summary: str
     processed: ProcessedEvent | None
     published: OutboxEvent | None
@@ -96,53 +96,56 @@ class DeadLetter:
 
 
 @dataclass(frozen=True)
-class Filter:
+class DeadLetterFilter:
     """Which letters are meant: those that fit all that is given.
 
-    `error` is any part of the letter's summary or reason, in any case of letters. `since` is
-    compared with `last_at`. `state` may also be a text, such as "never-seen". A message is meant by
-    its id or by how it begins.
+    `error` is any part of the summary or the reason, in upper or lower case. `since` is compared
+    with `last_at`. `state` may also be a text, such as "never-seen". A message is meant by its id
+    or by how it begins.
     """
 
     event_type: str | None = None
     error: str | None = None
     since: datetime | None = None
-    state: State | str | None = None
+    state: DeadLetterState | str | None = None
     message_ids: frozenset[str] | None = None
     event_ids: frozenset[str] | None = None
 
-    def matches(self, letter: DeadLetter) -> bool:
-        """Whether this letter is meant."""
+    def matches(self, dead_letter: DeadLetterMessage) -> bool:
+        """Whether this dead letter is meant."""
         return (
-            (self.event_type is None or letter.event_type == self.event_type)
-            and (self.state is None or letter.state == self.state)
-            and (self.since is None or letter.last_at >= self.since)
+            (self.event_type is None or dead_letter.event_type == self.event_type)
+            and (self.state is None or dead_letter.state == self.state)
+            and (self.since is None or dead_letter.last_at >= self.since)
             and (
                 self.message_ids is None
-                or letter.message_id in self.message_ids
-                or letter.message_id.startswith(tuple(self.message_ids))
+                or dead_letter.message_id in self.message_ids
+                or dead_letter.message_id.startswith(tuple(self.message_ids))
             )
-            and (self.event_ids is None or letter.event_id in self.event_ids)
+            and (self.event_ids is None or dead_letter.event_id in self.event_ids)
             and (
                 self.error is None
-                or self.error.lower() in f"{letter.summary}\n{letter.reason or ''}".lower()
+                or self.error.lower()
+                in f"{dead_letter.summary}\n{dead_letter.reason or ''}".lower()
             )
         )
 
 
-def read_letters(messages: Iterable[DLQMessage]) -> list[DeadLetter]:
+def read_dead_letters(messages: Iterable[DLQMessage]) -> list[DeadLetterMessage]:
     """Read messages and join them with their events' rows, with two queries for all of them."""
     readings = [(message, *_read(message.body)) for message in messages]
     ids = {event.event_id for _, _, _, event in readings if event}
     processed = {row.event_id: row for row in ProcessedEvent.objects.filter(event_id__in=ids)}
     published = {row.event_id: row for row in OutboxEvent.objects.filter(event_id__in=ids)}
-    letters = []
+    dead_letters = []
     for message, kind, reason, event in readings:
         known = processed.get(event.event_id) if event else None
         sent = published.get(event.event_id) if event else None
         state, summary = _state(event, reason, known, sent)
-        letters.append(DeadLetter(message, kind, reason, event, state, summary, known, sent))
-    return letters
+        dead_letters.append(
+            DeadLetterMessage(message, kind, reason, event, state, summary, known, sent)
+        )
+    return dead_letters
 
 
 def _read(body: str) -> tuple[Kind, str | None, Event | None]:
@@ -186,18 +189,18 @@ def _state(
     reason: str | None,
     processed: ProcessedEvent | None,
     published: OutboxEvent | None,
-) -> tuple[State, str]:
+) -> tuple[DeadLetterState, str]:
     if event is None:
-        return State.NOT_AN_EVENT, f"not an event: {reason}"
+        return DeadLetterState.NOT_AN_EVENT, f"not an event: {reason}"
     if is_another(event, processed, published):
-        return State.CONFLICT, "another event, with another payload, has its id"
+        return DeadLetterState.CONFLICT, "another event, with another payload, has its id"
     if processed is None:
-        return State.NEVER_SEEN, f"never seen: {reason}" if reason else "never seen"
+        return DeadLetterState.NEVER_SEEN, f"never seen: {reason}" if reason else "never seen"
     if processed.is_finished:
-        return State.PROCESSED, f"already processed: {processed.get_status_display()}"
+        return DeadLetterState.PROCESSED, f"already processed: {processed.get_status_display()}"
     tries = "once" if processed.attempts == 1 else f"{processed.attempts} times"
     if processed.status == ProcessedEvent.Status.FAILED:
-        return State.FAILED, f"failed {tries}: {processed.last_error}"
+        return DeadLetterState.FAILED, f"failed {tries}: {processed.last_error}"
     if processed.lease_expires_at and processed.lease_expires_at > timezone.now():
-        return State.IN_PROGRESS, f"in progress: {processed.worker} holds it"
-    return State.FAILED, f"tried {tries}: {processed.worker} died while it worked on it"
+        return DeadLetterState.IN_PROGRESS, f"in progress: {processed.worker} holds it"
+    return DeadLetterState.FAILED, f"tried {tries}: {processed.worker} died while it worked on it"

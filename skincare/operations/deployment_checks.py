@@ -13,7 +13,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from skincare.connections import is_local
-from skincare.events.dead_letters import open_queue, sqs_client
+from skincare.operations.dead_letter_actions import open_queue, sqs_client
 from skincare.sqs.client import error_code
 from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable
 from skincare.sqs.queues import queue_problems
@@ -58,7 +58,7 @@ class Finding:
         return f"{self.name}: {self.problem or ', '.join(filter(None, ('OK', self.note)))}"
 
 
-def preflight(role: Role) -> Iterator[Finding]:
+def check_deployment(role: Role) -> Iterator[Finding]:
     """Yield the findings for a role, each as soon as it is known. Changes nothing, anywhere."""
     yield from _settings()
     yield from _database()

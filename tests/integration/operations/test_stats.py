@@ -11,10 +11,10 @@ from django.core.management.base import CommandError
 from django.db import transaction
 from django.utils import timezone
 
-from skincare.events import figures
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.outbox import publish
 from skincare.events.schema import Event
+from skincare.operations import stats
 from tests.integration.events.event_documents import new_event
 from tests.integration.operations.conftest import Letters, as_bare, claimed, done, failed
 
@@ -34,7 +34,7 @@ def changed(event: Event, **values: Any) -> None:
 
 
 def test_empty_queues(letters: Letters) -> None:
-    queue, dlq = figures.queue_figures()
+    queue, dlq = stats.queue_stats()
 
     assert (queue.is_dlq, dlq.is_dlq) == (False, True)
     assert (queue.name, dlq.name) == tuple(url.rsplit("/", 1)[1] for url in letters.pair)
@@ -52,7 +52,7 @@ def test_the_queues_age_is_that_of_our_oldest_unclaimed_event(letters: Letters) 
             sent_at=timezone.now() - timedelta(seconds=seconds)
         )
 
-    queue, _ = figures.queue_figures()
+    queue, _ = stats.queue_stats()
 
     assert queue.depth is not None
     assert queue.depth.visible == 1
@@ -63,7 +63,7 @@ def test_the_queues_age_is_that_of_our_oldest_unclaimed_event(letters: Letters) 
 def test_the_queues_age_is_not_made_up(letters: Letters) -> None:
     letters.client.send_message(QueueUrl=letters.pair.url, MessageBody="another producer's")
 
-    queue, _ = figures.queue_figures()
+    queue, _ = stats.queue_stats()
 
     assert queue.oldest_age_seconds is None
     assert queue.oldest_age_note.startswith("not available: ")
@@ -72,7 +72,7 @@ def test_the_queues_age_is_not_made_up(letters: Letters) -> None:
 def test_the_dlqs_age_is_its_messages_own_and_nothing_is_hidden(letters: Letters) -> None:
     letters.put(["poison"] * 3)
 
-    _, dlq = figures.queue_figures()
+    _, dlq = stats.queue_stats()
 
     assert dlq.depth is not None
     assert dlq.depth.visible == 3
@@ -84,18 +84,18 @@ def test_the_dlqs_age_is_its_messages_own_and_nothing_is_hidden(letters: Letters
 
 def test_a_sample_is_called_one(letters: Letters) -> None:
     letters.put(["poison"] * 12)
-    assert figures.queue_figures()[1].oldest_age_note.endswith(" looked at: at least")
+    assert stats.queue_stats()[1].oldest_age_note.endswith(" looked at: at least")
 
 
 def test_queues_that_cannot_be_reached_say_so(settings: Any) -> None:
     settings.SQS_ENDPOINT_URL = "http://127.0.0.1:9"
-    for one in figures.queue_figures():
+    for one in stats.queue_stats():
         assert one.depth is None
         assert one.error == "SQS does not answer: EndpointConnectionError"
 
 
 def test_the_outbox() -> None:
-    assert figures.outbox_figures() == figures.OutboxFigures(0, 0, None, "")
+    assert stats.outbox_stats() == stats.OutboxStats(0, 0, None, "")
     published(new_event())
     failing = published(new_event())
     OutboxEvent.objects.filter(event_id=failing.event_id).update(
@@ -104,7 +104,7 @@ def test_the_outbox() -> None:
         created_at=timezone.now() - timedelta(seconds=70),
     )
 
-    outbox = figures.outbox_figures()
+    outbox = stats.outbox_stats()
 
     assert (outbox.unsent, outbox.failing, outbox.last_error) == (2, 1, "ServiceUnavailable")
     assert outbox.oldest_age_seconds is not None
@@ -119,7 +119,7 @@ def test_events_that_are_not_finished() -> None:
     claimed(dead)
     changed(dead, lease_expires_at=timezone.now())
 
-    assert figures.event_figures() == figures.EventFigures(in_progress=1, interrupted=1, failed=1)
+    assert stats.event_stats() == stats.EventStats(in_progress=1, interrupted=1, failed=1)
 
 
 def test_rates() -> None:
@@ -127,7 +127,7 @@ def test_rates() -> None:
         changed(done(new_event()), finished_at=timezone.now() - timedelta(minutes=minutes))
     changed(failed(new_event()), claimed_at=timezone.now() - timedelta(minutes=31))
 
-    buckets = figures.rates(HOUR, buckets=6)
+    buckets = stats.rates(HOUR, buckets=6)
 
     assert [(one.done, one.failed) for one in buckets] == [
         (0, 0),
@@ -141,12 +141,12 @@ def test_rates() -> None:
 
 
 def test_latency() -> None:
-    assert figures.latency(HOUR) == figures.Latency(0, None, None, None)
+    assert stats.latency(HOUR) == stats.Latency(0, None, None, None)
     now = timezone.now()
     for seconds in range(1, 101):
         changed(done(new_event()), created_at=now - timedelta(seconds=seconds), finished_at=now)
 
-    latency = figures.latency(HOUR)
+    latency = stats.latency(HOUR)
 
     assert latency.events == 100
     assert latency.p50 == pytest.approx(50.5)
@@ -162,7 +162,7 @@ def test_top_errors_count_equal_faults_together() -> None:
     failed(new_event(), "TimeoutError: mail")
     changed(failed(new_event(), "OldError: x"), claimed_at=timezone.now() - timedelta(hours=2))
 
-    first, second = figures.top_errors(HOUR)
+    first, second = stats.top_errors(HOUR)
 
     assert (first.error, first.events) == ("UnknownPayment: …, try #", 3)
     assert newest is not None

@@ -24,8 +24,13 @@ from skincare.events.exceptions import (
     EventTooLarge,
     StillInProgress,
 )
-from skincare.events.interventions import put_back_received
-from skincare.events.letters import DeadLetter, Filter, State, read_letters
+from skincare.events.manual_actions import replay_received
+from skincare.operations.dead_letter_messages import (
+    DeadLetterFilter,
+    DeadLetterMessage,
+    DeadLetterState,
+    read_dead_letters,
+)
 from skincare.sqs.client import make_client
 from skincare.sqs.dead_letters import DeadLetterQueue
 
@@ -34,14 +39,14 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger(__name__)
 
-#: Called with how many letters were looked at, and how many there are, approximately.
+#: Called with how many dead letters were looked at, and how many there are, approximately.
 Progress = Callable[[int, int], None]
 
-EVERYTHING: Final = Filter()
+EVERYTHING: Final = DeadLetterFilter()
 
 
-class Outcome(StrEnum):
-    """What was done with a letter, or why not. On a dry run: what would be done."""
+class DeadLetterOutcome(StrEnum):
+    """What was done with a dead letter, or why not. On a dry run: what would be done."""
 
     REDRIVEN = "redriven"  # in the outbox again, and gone from the dead-letter queue
     DISCARDED = "discarded"  # gone
@@ -55,92 +60,96 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What became of each letter that matched, in the order in which they were met."""
+    """What became of each dead letter that matched, in the order in which they were met."""
 
     dry_run: bool
-    results: list[tuple[DeadLetter, Outcome]] = field(default_factory=list)
-    #: How many letters were looked at, matching or not.
+    results: list[tuple[DeadLetterMessage, DeadLetterOutcome]] = field(default_factory=list)
+    #: How many dead letters were looked at, matching or not.
     looked_at: int = 0
 
     def __repr__(self) -> str:
-        """The counts, as a shell shows them; the letters hold what anybody may have written."""
+        """The counts, as a shell shows them; the messages hold what anybody may have written."""
         counts = {outcome.value: number for outcome, number in self.counts.items()}
         return f"Report(dry_run={self.dry_run}, looked_at={self.looked_at}, counts={counts})"
 
     @property
-    def counts(self) -> Counter[Outcome]:
+    def counts(self) -> Counter[DeadLetterOutcome]:
         """How many letters ended in each way."""
         return Counter(outcome for _, outcome in self.results)
 
 
-def peek(*, limit: int | None = 1000, matching: Filter = EVERYTHING) -> Iterator[DeadLetter]:
-    """Yield up to `limit` letters that match, and leave them where they are.
+def peek(
+    *, limit: int | None = 1000, matching: DeadLetterFilter = EVERYTHING
+) -> Iterator[DeadLetterMessage]:
+    """Yield up to `limit` dead letters that match, and leave them where they are.
 
     They are invisible to others until the iterator ends or is closed. Raises
     `skincare.sqs.dead_letters.Unreachable` and `NoDeadLetterQueue`.
     """
     found = 0
-    for letters in _look(open_queue(), matching):
-        for letter in filter(matching.matches, letters):
+    for dead_letters in _look(open_queue(), matching):
+        for dead_letter in filter(matching.matches, dead_letters):
             if found == limit:
                 return
             found += 1
-            yield letter
+            yield dead_letter
         if found == limit:
             return
 
 
 def redrive(
     *,
-    matching: Filter,
+    matching: DeadLetterFilter,
     actor: str,
     force: bool = False,
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Report:
-    """Put the events of matching letters back through the outbox, and delete the letters.
+    """Put the events of matching dead letters back through the outbox, and delete the dead letters.
 
     An event that is finished is left alone unless `force`: then its handler runs again; what it
     did stays done once, and its email is sent again under the same Message-ID. Each event that is
     put back has an audit entry in the name of `actor`. Raises as `peek` does.
     """
 
-    def put_back(letter: DeadLetter) -> Outcome:
-        planned = plan_redrive(letter, force=force)
-        if planned is not Outcome.REDRIVEN or dry_run or letter.event is None:
+    def put_back(dead_letter: DeadLetterMessage) -> DeadLetterOutcome:
+        planned = plan_redrive(dead_letter, force=force)
+        if planned is not DeadLetterOutcome.REDRIVEN or dry_run or dead_letter.event is None:
             return planned
         try:
-            put_back_received(letter.event, force=force, actor=actor)
+            replay_received(dead_letter.event, force=force, actor=actor)
         except AlreadyFinished:
-            return Outcome.ALREADY_PROCESSED
+            return DeadLetterOutcome.ALREADY_PROCESSED
         except StillInProgress:
-            return Outcome.IN_PROGRESS
+            return DeadLetterOutcome.IN_PROGRESS
         except AnotherEvent:
-            return Outcome.CONFLICT
+            return DeadLetterOutcome.CONFLICT
         except EventTooLarge:
-            return Outcome.TOO_LARGE
-        return Outcome.REDRIVEN
+            return DeadLetterOutcome.TOO_LARGE
+        return DeadLetterOutcome.REDRIVEN
 
-    return _settle(matching, put_back, ends_as=Outcome.REDRIVEN, dry_run=dry_run, progress=progress)
+    return _settle(
+        matching, put_back, ends_as=DeadLetterOutcome.REDRIVEN, dry_run=dry_run, progress=progress
+    )
 
 
-def plan_redrive(letter: DeadLetter, *, force: bool = False) -> Outcome:
-    """Return what redriving this letter would do, as far as its state tells."""
-    match letter.state:
-        case State.PROCESSED if not force:
-            return Outcome.ALREADY_PROCESSED
-        case State.IN_PROGRESS:
-            return Outcome.IN_PROGRESS
-        case State.CONFLICT:
-            return Outcome.CONFLICT
-        case State.NOT_AN_EVENT:
-            return Outcome.NOT_AN_EVENT
-    return Outcome.REDRIVEN
+def plan_redrive(dead_letter: DeadLetterMessage, *, force: bool = False) -> DeadLetterOutcome:
+    """Return what redriving this dead letter would do, as far as its state tells."""
+    match dead_letter.state:
+        case DeadLetterState.PROCESSED if not force:
+            return DeadLetterOutcome.ALREADY_PROCESSED
+        case DeadLetterState.IN_PROGRESS:
+            return DeadLetterOutcome.IN_PROGRESS
+        case DeadLetterState.CONFLICT:
+            return DeadLetterOutcome.CONFLICT
+        case DeadLetterState.NOT_AN_EVENT:
+            return DeadLetterOutcome.NOT_AN_EVENT
+    return DeadLetterOutcome.REDRIVEN
 
 
 def discard(
     *,
-    matching: Filter,
+    matching: DeadLetterFilter,
     reason: str,
     actor: str,
     dry_run: bool = False,
@@ -153,12 +162,14 @@ def discard(
     """
     audit.check_reason(reason)
 
-    def drop(letter: DeadLetter) -> Outcome:
+    def drop(dead_letter: DeadLetterMessage) -> DeadLetterOutcome:
         if not dry_run:
-            _note_discard(letter, reason=reason, actor=actor)
-        return Outcome.DISCARDED
+            _note_discard(dead_letter, reason=reason, actor=actor)
+        return DeadLetterOutcome.DISCARDED
 
-    return _settle(matching, drop, ends_as=Outcome.DISCARDED, dry_run=dry_run, progress=progress)
+    return _settle(
+        matching, drop, ends_as=DeadLetterOutcome.DISCARDED, dry_run=dry_run, progress=progress
+    )
 
 
 def open_queue() -> DeadLetterQueue:
@@ -176,41 +187,44 @@ def _client(region: str, endpoint_url: str | None) -> "SQSClient":
     return make_client(region=region, endpoint_url=endpoint_url, policy=settings.SQS_POLICY)
 
 
-def _look(queue: DeadLetterQueue, matching: Filter) -> Iterator[list[DeadLetter]]:
-    """Yield all letters in batches, or until all messages that the filter names were met."""
+def _look(queue: DeadLetterQueue, matching: DeadLetterFilter) -> Iterator[list[DeadLetterMessage]]:
+    """Yield all dead letters in batches, or until all messages that the filter names were met."""
     wanted = None if matching.message_ids is None else set(matching.message_ids)
     if wanted == set():
         return
     for messages in queue.walk():
-        letters = read_letters(messages)
-        yield letters
+        dead_letters = read_dead_letters(messages)
+        yield dead_letters
         if wanted is not None:
-            wanted -= {letter.message_id for letter in letters}
+            wanted -= {dead_letter.message_id for dead_letter in dead_letters}
             if not wanted:
                 return
 
 
 def _settle(
-    matching: Filter,
-    act: Callable[[DeadLetter], Outcome],
+    matching: DeadLetterFilter,
+    act: Callable[[DeadLetterMessage], DeadLetterOutcome],
     *,
-    ends_as: Outcome,
+    ends_as: DeadLetterOutcome,
     dry_run: bool,
     progress: Progress | None,
 ) -> Report:
     """Do `act` with each matching letter, and delete those for which it returns `ends_as`."""
     queue = open_queue()
     total = queue.depth().visible
-    results: list[tuple[DeadLetter, Outcome]] = []
+    results: list[tuple[DeadLetterMessage, DeadLetterOutcome]] = []
     looked_at = 0
-    for letters in _look(queue, matching):
-        ended = [(letter, act(letter)) for letter in filter(matching.matches, letters)]
-        gone = [letter.message for letter, outcome in ended if outcome is ends_as]
+    for dead_letters in _look(queue, matching):
+        ended = [
+            (dead_letter, act(dead_letter))
+            for dead_letter in filter(matching.matches, dead_letters)
+        ]
+        gone = [dead_letter.message for dead_letter, outcome in ended if outcome is ends_as]
         deleted = set() if dry_run else queue.delete(gone)
-        for letter, outcome in ended:
-            kept = outcome is ends_as and not dry_run and letter.message_id not in deleted
-            results.append((letter, Outcome.NOT_DELETED if kept else outcome))
-        looked_at += len(letters)
+        for dead_letter, outcome in ended:
+            kept = outcome is ends_as and not dry_run and dead_letter.message_id not in deleted
+            results.append((dead_letter, DeadLetterOutcome.NOT_DELETED if kept else outcome))
+        looked_at += len(dead_letters)
         if progress is not None:
             progress(looked_at, max(total, looked_at))
     report = Report(dry_run=dry_run, results=results, looked_at=looked_at)
@@ -223,23 +237,25 @@ def _settle(
     return report
 
 
-def _note_discard(letter: DeadLetter, *, reason: str, actor: str) -> None:
-    body = hashlib.sha256(letter.body.encode("utf-8", "surrogatepass")).hexdigest()
+def _note_discard(dead_letter: DeadLetterMessage, *, reason: str, actor: str) -> None:
+    body = hashlib.sha256(dead_letter.body.encode("utf-8", "surrogatepass")).hexdigest()
     with transaction.atomic():
         audit.record(
             actor=actor,
             action="discarded from the dead-letter queue",
-            subject=letter.processed or letter.published,
-            name=f"{letter.event_type} {letter.event_id}" if letter.event else letter.message_id,
+            subject=dead_letter.processed or dead_letter.published,
+            name=f"{dead_letter.event_type} {dead_letter.event_id}"
+            if dead_letter.event
+            else dead_letter.message_id,
             reason=reason,
-            message_id=letter.message_id,
-            state=letter.state.value,
-            event=letter.event.document() if letter.event else None,
+            message_id=dead_letter.message_id,
+            state=dead_letter.state.value,
+            event=dead_letter.event.document() if dead_letter.event else None,
             body_sha256=body,
         )
     log.info(
         "dead_letter_discarded",
-        message_id=letter.message_id,
-        event_id=letter.event_id,
-        state=letter.state.value,
+        message_id=dead_letter.message_id,
+        event_id=dead_letter.event_id,
+        state=dead_letter.state.value,
     )

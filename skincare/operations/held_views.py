@@ -17,7 +17,7 @@ from payments import exceptions, held
 from payments import unmatched as unmatched_notifications
 from payments.models import Acceptance, Payment, PaymentNotification
 from skincare.events.exceptions import ReasonMissing
-from skincare.operations.pages import actor_of, page_for, refuse, show
+from skincare.operations.base_view import actor_of, page_for, refuse, show
 
 #: Rows of each list; the oldest come first.
 SHOWN: Final = 100

@@ -10,7 +10,7 @@ from typing import Final
 import structlog
 
 from skincare.events import audit
-from skincare.events.dead_letters import Progress, open_queue
+from skincare.operations.dead_letter_actions import Progress, open_queue
 from skincare.sqs.dead_letters import Move
 
 log = structlog.get_logger(__name__)

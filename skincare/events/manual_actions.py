@@ -1,4 +1,4 @@
-"""What a person does with one event: put it back on the queue, or mark it as skipped.
+"""What a person does with one event: replay it, or mark it as skipped.
 
 Each is gated by the event's state, keeps the event's id, and leaves an audit entry.
 """
@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Replayed:
-    """An event that was put back, and in words what will happen."""
+    """An event that goes to the queue again, and in words what will happen."""
 
     event_id: str
     event_type: str
@@ -30,8 +30,8 @@ class Replayed:
         return f"{self.event_type} {self.event_id}: {self.repeats}"
 
 
-def put_back(event_id: str, *, force: bool = False, actor: str) -> Replayed:
-    """Put a stored event back on the queue through the outbox, under the same event id.
+def replay(event_id: str, *, force: bool = False, actor: str) -> Replayed:
+    """Send a stored event to the queue again through the outbox, under the same event id.
 
     Raises `UnknownEvent`, `AlreadyFinished` (unless `force`) and `StillInProgress`.
     """
@@ -43,8 +43,8 @@ def put_back(event_id: str, *, force: bool = False, actor: str) -> Replayed:
         return _replayed(event_id, event_type, processed, force=force, actor=actor)
 
 
-def put_back_received(event: Event, *, force: bool = False, actor: str) -> Replayed:
-    """Put an event back that was found on a queue, whether or not it is stored here.
+def replay_received(event: Event, *, force: bool = False, actor: str) -> Replayed:
+    """Replay an event that was found on a queue, whether or not it is stored here.
 
     Raises `AnotherEvent` where its id belongs to another payload, `AlreadyFinished` (unless
     `force`) and `StillInProgress`.

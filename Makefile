@@ -55,7 +55,7 @@ lint: setup lint-image lint-ecs ## Check style, types, layers, migrations, produ
 lint-ecs: setup .venv/ecs-lint/.ready ## Check the templates and the deployment's scripts (a minute to install)
 	.venv/ecs-lint/bin/cfn-lint ecs/*.yaml
 	.venv/ecs-lint/bin/checkov --directory ecs --framework cloudformation --compact --quiet --skip-download
-	.venv/ecs-lint/bin/shellcheck ecs/deploy.sh docker/entrypoint.sh .ci/run
+	.venv/ecs-lint/bin/shellcheck --external-sources ecs/*.sh docker/entrypoint.sh .ci/run
 
 lint-image: setup .venv/image-lint/.ready ## Check the image's files alone
 	.venv/image-lint/bin/hadolint docker/Dockerfile

@@ -6,7 +6,8 @@ usage() {
     cat <<'END'
 Usage: ecs/deploy.sh [options] PARAMETERS
 
-PARAMETERS is a file of Key=Value lines (ecs/parameters.example lists them).
+PARAMETERS is a file of Key=Value lines (ecs/parameters.example lists them). It may run again after
+any failure, and at the same commit: what is done already is not done twice.
 
   --image IMAGE:TAG  deploy this image instead of building one; the way back to an earlier release
   --url URL          where the smoke test asks (default: https:// and the first of AllowedHosts)
@@ -15,9 +16,13 @@ END
 }
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-dry_run=false
-image=
-url=
+program=deploy dry_run=false image='' url='' failing='the start' previous='' task=''
+# shellcheck source=ecs/aws.sh
+source "$here/aws.sh"
+# shellcheck source=ecs/checks.sh
+source "$here/checks.sh"
+# shellcheck source=ecs/release.sh
+source "$here/release.sh"
 while [[ $# -gt 0 ]]; do
     case $1 in
         --image) image=${2:?--image needs IMAGE:TAG}; shift 2 ;;
@@ -29,78 +34,22 @@ while [[ $# -gt 0 ]]; do
     esac
 done
 [[ $# -eq 1 ]] || { usage >&2; exit 2; }
-[[ -r $1 ]] || { echo "deploy: no parameters file $1" >&2; exit 2; }
 parameters_file=$1
-mapfile -t parameters < <(grep -E '^[A-Za-z]+=' "$parameters_file")
-
-parameter() { # NAME DEFAULT: its value in the parameters file
-    local line
-    for line in "${parameters[@]}"; do
-        if [[ ${line%%=*} == "$1" ]]; then
-            echo "${line#*=}"
-            return
-        fi
-    done
-    echo "$2"
-}
-
-prefix=$(parameter Prefix skincare)
+read_parameters "$parameters_file"
 hosts=$(parameter AllowedHosts '')
-subnets=$(parameter PrivateSubnetIds '')
-[[ -n $hosts && -n $subnets ]] || { echo "deploy: $parameters_file lacks AllowedHosts or PrivateSubnetIds" >&2; exit 2; }
+[[ -n $hosts ]] || stop "$parameters_file lacks AllowedHosts"
+[[ -n $(parameter PrivateSubnetIds '') ]] || stop "$parameters_file lacks PrivateSubnetIds"
 url=${url:-https://${hosts%%,*}}
+architecture=$(parameter CpuArchitecture X86_64)
 
-if [[ -z $image ]] && ! $dry_run && [[ -n $(git -C "$here" status --porcelain) ]]; then
-    echo "deploy: commit first, the image is named after the commit" >&2
-    exit 1
-fi
-
-step() { printf '\n== %s\n' "$*"; }
-
-run() { # A call that changes something, or waits: printed, and made unless --dry-run.
-    printf '+'
-    printf ' %q' "$@"
-    printf '\n'
-    $dry_run || "$@"
-}
-
-ask() { # PLACEHOLDER COMMAND…: prints what the command answers, or the placeholder when --dry-run.
-    local placeholder=$1
-    shift
-    { printf '+'; printf ' %q' "$@"; printf '\n'; } >&2
-    if $dry_run; then
-        echo "$placeholder"
-    else
-        "$@"
+if ! $dry_run; then
+    for program_needed in aws curl $([[ -n $image ]] || echo docker git); do
+        command -v "$program_needed" > /dev/null || stop "$program_needed is not installed"
+    done
+    if [[ -z $image && -n $(git -C "$here" status --porcelain) ]]; then
+        stop "commit first, the image is named after the commit"
     fi
-}
-
-stack() { # TEMPLATE [Key=Value…]: create or update the stack; parameters of other templates are ignored.
-    local template=$1
-    shift
-    failing="stack $prefix-$template"
-    run aws cloudformation deploy --stack-name "$prefix-$template" \
-        --template-file "$here/$template.yaml" --capabilities CAPABILITY_IAM \
-        --no-fail-on-empty-changeset --parameter-overrides "${parameters[@]}" "$@"
-}
-
-stacks() { # TEMPLATE…: those that do not need each other, side by side
-    local template
-    local -A jobs=()
-    for template in "$@"; do
-        stack "$template" 2>&1 | sed "s/^/[$template] /" &
-        jobs[$template]=$!
-    done
-    for template in "$@"; do
-        failing="stack $prefix-$template"
-        wait "${jobs[$template]}"
-    done
-}
-
-output() { # TEMPLATE NAME: an output of its stack
-    ask "<$2 of $prefix-$1>" aws cloudformation describe-stacks --stack-name "$prefix-$1" \
-        --query "Stacks[0].Outputs[?OutputKey=='$2'].OutputValue" --output text
-}
+fi
 
 deployed_image() { # What the API runs now; empty at the first deployment.
     aws cloudformation describe-stacks --stack-name "$prefix-api" --output text \
@@ -109,24 +58,27 @@ deployed_image() { # What the API runs now; empty at the first deployment.
 
 explain_failure() { # The reasons that AWS knows, and the way back.
     set +e
+    trap - EXIT
     $dry_run && return
-    printf '\ndeploy: FAILED at %s\n' "$failing" >&2
     {
+        printf '\ndeploy: FAILED at %s\n' "$failing"
         if [[ $failing == stack\ * ]]; then
-            echo "-- What failed in it:"
+            echo "-- ${failing#stack } is $(stack_status "${failing#stack }" 2> /dev/null). What failed in it:"
             aws cloudformation describe-stack-events --stack-name "${failing#stack }" --output text --query \
                 "StackEvents[?contains(ResourceStatus, 'FAILED')].[Timestamp,LogicalResourceId,ResourceStatusReason]" 2>/dev/null | head -20
         fi
-        for service in api worker; do
+        for service in worker api; do
+            [[ $failing == *-"$service" || $failing == 'the services' || $failing == the\ smoke* ]] || continue
             echo "-- Last events of $prefix-$service:"
             aws ecs describe-services --cluster "$prefix" --services "$prefix-$service" \
                 --query 'services[0].events[:5].[createdAt,message]' --output text 2>/dev/null
             stopped=$(aws ecs list-tasks --cluster "$prefix" --family "$prefix-$service" \
-                --desired-status STOPPED --max-items 3 --query 'taskArns' --output text 2>/dev/null | head -1)
+                --desired-status STOPPED --max-items 1 --query 'taskArns[0]' --output text 2>/dev/null | head -1)
             if [[ $stopped == arn:* ]]; then
-                # shellcheck disable=SC2086  # several ARNs, separated by blanks
-                aws ecs describe-tasks --cluster "$prefix" --tasks $stopped --output text --query \
-                    'tasks[].[stoppedReason,containers[0].reason,containers[0].exitCode]' 2>/dev/null
+                echo "-- Its last stopped task, and the last lines of its log:"
+                aws ecs describe-tasks --cluster "$prefix" --tasks "$stopped" --output text --query \
+                    'tasks[].[stopCode,stoppedReason,containers[].[name,exitCode,reason][]]' 2>/dev/null
+                task_log "$service" "$service" "$stopped" 20
             fi
         done
         echo "-- The way back:"
@@ -136,75 +88,47 @@ explain_failure() { # The reasons that AWS knows, and the way back.
         else
             echo "   Nothing ran before: correct the cause and deploy again."
         fi
-        if [[ $failing == stack\ * ]]; then
-            echo "   A stack that failed when it was new (ROLLBACK_COMPLETE) has to go first:"
-            echo "   aws cloudformation delete-stack --stack-name ${failing#stack }"
-        fi
     } >&2
 }
-
-failing='the start'
-previous=
 trap '[[ $? -eq 0 ]] || explain_failure' EXIT
 
 step "Account"
+failing='the account'
 run aws sts get-caller-identity --output text
 $dry_run || previous=$(deployed_image)
+check_account
 
-step "Registry and image"
-stack registry
-if [[ -z $image ]]; then
-    repository=$(output registry RepositoryUri)
-    image=$repository:$(git -C "$here" rev-parse --short=12 HEAD)
-    failing='docker build'
-    platform=linux/amd64
-    [[ $(parameter CpuArchitecture X86_64) == X86_64 ]] || platform=linux/arm64
-    run docker build --platform "$platform" --tag "$image" --file "$here/../docker/Dockerfile" \
-        --build-arg "REVISION=$(git -C "$here" rev-parse HEAD)" \
-        --build-arg "CREATED=$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$here/.."
-    failing='docker push'
-    ask '<password>' aws ecr get-login-password \
-        | { run docker login --username AWS --password-stdin "${repository%%/*}" && cat > /dev/null; }
-    run docker push "$image"
-fi
-release=${image##*:}
-
-step "Queues, secrets, network, cluster, alarms"
-stacks queues secrets network cluster alarms-topic
+step "Registry, queues, secrets, network, cluster"
+stacks registry queues secrets network cluster alarms-topic
 stacks roles alarms-queue alarms-events alarms-services
 
-step "Secrets have values"
-providers=$(parameter PaymentProviders midtrans,xendit)
-secrets=(DATABASE_URL EMAIL_URL)
-[[ $providers != *midtrans* ]] || secrets+=(MIDTRANS_SERVER_KEY)
-[[ $providers != *xendit* ]] || secrets+=(XENDIT_CALLBACK_TOKEN)
-for secret in "${secrets[@]}"; do
-    failing="secret $prefix/$secret"
-    version=$(ask '<version>' aws secretsmanager list-secret-version-ids --secret-id "$prefix/$secret" \
-        --query 'Versions[0].VersionId' --output text)
-    if [[ $version == None ]]; then
-        echo "deploy: $prefix/$secret has no value. Put it, then deploy again:" >&2
-        echo "  aws secretsmanager put-secret-value --secret-id $prefix/$secret --secret-string 'VALUE'" >&2
-        exit 1
+step "What the tasks need"
+check_secrets
+check_load_balancer
+check_database
+
+step "Image"
+repository=$(output registry RepositoryUri)
+if [[ -z $image ]]; then
+    # An image of the other architecture is another image, so it has another tag.
+    tag=$(git -C "$here" rev-parse --short=12 HEAD)$([[ $architecture == X86_64 ]] || echo -arm64)
+    image=$repository:$tag
+    failing='the image'
+    if is_pushed "$tag" ImageNotFoundException; then
+        echo "$image is in the registry already"
+    else
+        build_and_push
     fi
-done
+elif [[ ${image%:*} == "$repository" ]]; then
+    failing="the image $image"
+    is_pushed "${image##*:}" sha256: || stop "the registry has no $image"
+fi
+release=${image##*:}
+started_by=deploy-${release//[^A-Za-z0-9_-]/-}
 
 step "Migration"
 stack migration "Image=$image" "Release=$release"
-failing='the migration'
-task=$(ask '<task>' aws ecs run-task --cluster "$prefix" --launch-type FARGATE \
-    --task-definition "$prefix-migration" --started-by "deploy-$release" \
-    --network-configuration "awsvpcConfiguration={subnets=[$subnets],securityGroups=[$(output network WorkerSecurityGroupId)],assignPublicIp=DISABLED}" \
-    --query 'tasks[0].taskArn' --output text)
-run aws ecs wait tasks-stopped --cluster "$prefix" --tasks "$task"
-exit_code=$(ask 0 aws ecs describe-tasks --cluster "$prefix" --tasks "$task" \
-    --query 'tasks[0].containers[0].exitCode' --output text)
-if [[ $exit_code != 0 ]]; then
-    echo "deploy: the migration ended with $exit_code; the services still run what they ran." >&2
-    aws logs get-log-events --log-group-name "/$prefix/migration" --limit 30 --output text \
-        --log-stream-name "migration/migration/${task##*/}" --query 'events[].[message]' >&2 || true
-    exit 1
-fi
+migrate
 
 # Workers first: the API of the new release may publish what only they understand.
 step "Services"
@@ -212,8 +136,7 @@ for template in worker api; do
     stack "$template" "Image=$image" "Release=$release"
 done
 stacks scaling dashboard
-failing='the services'
-run aws ecs wait services-stable --cluster "$prefix" --services "$prefix-worker" "$prefix-api"
+await_services
 
 step "Smoke test"
 for path in /healthz /readyz; do

@@ -113,8 +113,23 @@ def existing(account: Account) -> dict[str, str]:
     )
     balancer = elb.create_load_balancer(Name="shop", Subnets=subnets)["LoadBalancers"][0]
     target = elb.create_target_group(
-        Name="skincare-api", Protocol="HTTP", Port=8000, TargetType="ip", VpcId=vpc
+        Name="skincare-api",
+        Protocol="HTTP",
+        Port=8000,
+        TargetType="ip",
+        VpcId=vpc,
+        HealthCheckPath="/healthz",
     )["TargetGroups"][0]
+    certificate = account.client("acm").request_certificate(
+        DomainName="api.shop.example", ValidationMethod="DNS"
+    )["CertificateArn"]
+    elb.create_listener(
+        LoadBalancerArn=balancer["LoadBalancerArn"],
+        Protocol="HTTPS",
+        Port=443,
+        Certificates=[{"CertificateArn": certificate}],
+        DefaultActions=[{"Type": "forward", "TargetGroupArn": target["TargetGroupArn"]}],
+    )
     return {
         "VpcId": vpc,
         "PrivateSubnetIds": ",".join(subnets),

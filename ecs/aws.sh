@@ -1,0 +1,184 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# What deploy.sh and run.sh share: the parameters file, calls that are printed, stacks, one-off tasks.
+# Sourced by them; they set `here`, `dry_run`, `program` and `started_by`.
+
+exec 3>&2 # where calls are printed, also where the errors of one are looked at
+
+step() { printf '\n== %s\n' "$*"; }
+
+stop() { # MESSAGE…: say what is wrong and end
+    printf '%s: %s\n' "$program" "$*" >&2
+    exit 1
+}
+
+run() { # A call that changes something, or waits: printed, and made unless --dry-run.
+    printf '+'
+    printf ' %q' "$@"
+    printf '\n'
+    $dry_run || "$@"
+}
+
+ask() { # PLACEHOLDER COMMAND…: prints what the command answers, or the placeholder when --dry-run.
+    local placeholder=$1
+    shift
+    { printf '+'; printf ' %q' "$@"; printf '\n'; } >&3
+    if $dry_run; then
+        printf '%s\n' "$placeholder"
+    else
+        "$@"
+    fi
+}
+
+# -- Parameters ------------------------------------------------------------------------------------
+
+known_parameters() { # The names in the Parameters section of every template.
+    awk '/^[A-Za-z]/ {inside = /^Parameters:/} inside && /^  [A-Za-z]+:/ {gsub(/[ :]/, ""); print}' \
+        "$here"/*.yaml | sort -u
+}
+
+read_parameters() { # FILE: fills `parameters`; stops at a line that is not Key=Value or names nothing.
+    local file=$1 line key number=0
+    local -A known=() seen=()
+    [[ -r $file ]] || stop "no parameters file $file"
+    for key in $(known_parameters); do known[$key]=yes; done
+    parameters=()
+    while IFS= read -r line || [[ -n $line ]]; do
+        number=$((number + 1))
+        line=${line#$'\xef\xbb\xbf'} # an editor's byte order mark
+        line=${line%"${line##*[![:space:]]}"} # blanks at the end, and the \r of CRLF
+        [[ -n $line && $line != \#* ]] || continue
+        [[ $line =~ ^([A-Za-z]+)=([^[:space:]].*)?$ ]] \
+            || stop "$file, line $number: write Key=Value, without blanks around the ="
+        key=${BASH_REMATCH[1]}
+        [[ ! ${BASH_REMATCH[2]} =~ ^(\".*\"|\'.*\')$ ]] \
+            || stop "$file, line $number: no quotes around the value of $key"
+        [[ -n ${known[$key]:-} ]] || stop "$file, line $number: no template has a parameter $key"
+        [[ -z ${seen[$key]:-} ]] || stop "$file, line $number: $key is there twice"
+        seen[$key]=yes
+        parameters+=("$line")
+    done < "$file"
+    prefix=$(parameter Prefix skincare)
+}
+
+parameter() { # NAME DEFAULT: its value in the parameters file
+    local line
+    for line in "${parameters[@]}"; do
+        if [[ ${line%%=*} == "$1" ]]; then
+            echo "${line#*=}"
+            return
+        fi
+    done
+    echo "$2"
+}
+
+# -- Stacks ----------------------------------------------------------------------------------------
+
+output() { # TEMPLATE NAME: an output of its stack
+    ask "<$2 of $prefix-$1>" aws cloudformation describe-stacks --stack-name "$prefix-$1" \
+        --query "Stacks[0].Outputs[?OutputKey=='$2'].OutputValue" --output text
+}
+
+stack_status() { # STACK: its status; NONE where there is no such stack
+    local answer
+    if answer=$(ask NONE aws cloudformation describe-stacks --stack-name "$1" \
+        --query 'Stacks[0].StackStatus' --output text 2>&1); then
+        echo "$answer"
+    elif [[ $answer == *'does not exist'* ]]; then
+        echo NONE
+    else
+        echo "$answer" >&2
+        return 1
+    fi
+}
+
+make_way() { # STACK: waits until nothing changes it, and removes one whose creation failed.
+    local status
+    status=$(stack_status "$1")
+    while [[ $status == *_IN_PROGRESS && $status != REVIEW_IN_PROGRESS ]]; do
+        echo "$1 is $status: waiting"
+        sleep 60
+        status=$(stack_status "$1")
+    done
+    case $status in
+        ROLLBACK_COMPLETE | ROLLBACK_FAILED | DELETE_FAILED)
+            echo "$1 is $status: what its creation left is removed first"
+            run aws cloudformation delete-stack --stack-name "$1"
+            run aws cloudformation wait stack-delete-complete --stack-name "$1"
+            # A queue's name is free a minute after the queue was deleted.
+            [[ $1 != *-queues ]] || run sleep 61
+            ;;
+        UPDATE_ROLLBACK_FAILED)
+            echo "$1 is $status. See the reason below, then:" >&2
+            echo "  aws cloudformation continue-update-rollback --stack-name $1" >&2
+            return 1
+            ;;
+    esac
+}
+
+stack() { # TEMPLATE [Key=Value…]: create or update the stack; parameters of other templates are ignored.
+    local template=$1 role
+    shift
+    failing="stack $prefix-$template"
+    make_way "$prefix-$template"
+    role=$(parameter CloudFormationRoleArn '')
+    run aws cloudformation deploy --stack-name "$prefix-$template" \
+        --template-file "$here/$template.yaml" --capabilities CAPABILITY_IAM ${role:+--role-arn "$role"} \
+        --no-fail-on-empty-changeset --parameter-overrides "${parameters[@]}" "$@"
+}
+
+stacks() { # TEMPLATE…: those that do not need each other, side by side
+    local template failed=
+    local -A jobs=()
+    for template in "$@"; do
+        (set -e; stack "$template") 3>&1 2>&1 | sed "s/^/[$template] /" &
+        jobs[$template]=$!
+    done
+    for template in "$@"; do
+        wait "${jobs[$template]}" || failed=${failed:-$template}
+    done
+    [[ -z $failed ]] || { failing="stack $prefix-$failed"; return 1; }
+}
+
+# -- One-off tasks ---------------------------------------------------------------------------------
+
+start_task() { # FAMILY SECURITY_GROUP [OVERRIDES]: sets `task`; says ECS's reason where it places none.
+    local answer reason='' try
+    for try in 1 2 3; do
+        answer=$(ask $'<task>\tNone' aws ecs run-task --cluster "$prefix" --launch-type FARGATE \
+            --task-definition "$prefix-$1" --started-by "${started_by:0:128}" \
+            --network-configuration "awsvpcConfiguration={subnets=[$(parameter PrivateSubnetIds '')],securityGroups=[$2],assignPublicIp=DISABLED}" \
+            ${3:+--overrides "$3"} \
+            --query '[tasks[0].taskArn, failures[0].reason, failures[0].detail]' --output text)
+        read -r task reason <<< "$answer"
+        [[ $task == None ]] || return 0
+        echo "ECS places no task ($reason), try $try of 3" >&2
+        [[ $try == 3 ]] || sleep 30
+    done
+    return 1
+}
+
+await_task() { # TASK CONTAINER: waits as long as it runs; sets `exit_code` and `stopped`, ECS's reasons.
+    local answer status seconds=0 pause=10 unanswered=0
+    $dry_run && { run aws ecs describe-tasks --cluster "$prefix" --tasks "$1"; exit_code=0; return; }
+    while true; do
+        if answer=$(aws ecs describe-tasks --cluster "$prefix" --tasks "$1" --output text --query \
+            "tasks[0].[lastStatus, containers[?name=='$2']|[0].exitCode, stopCode, stoppedReason, containers[?name=='$2']|[0].reason]"); then
+            unanswered=0
+            IFS=$'\t' read -r status exit_code stopped <<< "$answer"
+            [[ $status != STOPPED ]] || return 0
+        elif ((++unanswered == 10)); then
+            echo "AWS does not say how $1 goes; it still runs. Deploy again: that waits for it." >&2
+            return 1
+        fi
+        ((seconds % 60)) || echo "${1##*/} is ${status:-unknown} after $((seconds / 60)) minutes"
+        sleep $pause
+        seconds=$((seconds + pause))
+        ((seconds < 60)) || pause=30
+    done
+}
+
+task_log() { # FAMILY CONTAINER TASK LINES: the last lines that it wrote
+    aws logs get-log-events --log-group-name "/$prefix/$1" --limit "$4" --output text \
+        --log-stream-name "$1/$2/${3##*/}" --query 'events[].[message]' 2> /dev/null \
+        || echo "(it wrote no log line)"
+}

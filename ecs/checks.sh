@@ -1,0 +1,103 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# What deploy.sh looks at before it builds anything: each check stops it with the command that helps.
+# Sourced by it, after aws.sh.
+
+check_account() { # The role that ECS works with, and enough of Fargate.
+    local answer
+    # ECS cannot make its first cluster without it, and makes it too late by itself.
+    if answer=$(ask '<role>' aws iam get-role --role-name AWSServiceRoleForECS \
+        --query Role.Arn --output text 2>&1); then
+        echo "$answer"
+    elif [[ $answer == *NoSuchEntity* ]]; then
+        run aws iam create-service-linked-role --aws-service-name ecs.amazonaws.com
+    else
+        echo "$answer" >&2
+        return 1
+    fi
+    check_quota
+}
+
+check_quota() { # Warns where the most tasks that may run, twice in a deployment, are more than allowed.
+    local allowed needed
+    allowed=$(ask '<vCPUs>' aws service-quotas get-service-quota --service-code fargate \
+        --quota-code L-3032A538 --query Quota.Value --output text) || allowed=
+    needed=$((2 * ($(parameter WorkerMaxTasks 10) * $(parameter WorkerCpu 512) \
+        + $(parameter ApiMaxTasks 10) * $(parameter ApiCpu 256)) / 1024 + 1))
+    if [[ $allowed =~ ^[0-9]+ ]] && ((needed > ${allowed%.*})); then
+        echo "Fargate allows this account ${allowed%.*} vCPUs; all tasks, while they are rolled, need $needed. Ask for them:" >&2
+        echo "  aws service-quotas request-service-quota-increase --service-code fargate --quota-code L-3032A538 --desired-value $needed" >&2
+    fi
+}
+
+check_secrets() { # Each secret that a task asks for has a value.
+    local providers secret version
+    local secrets=(DATABASE_URL EMAIL_URL) missing=()
+    providers=$(parameter PaymentProviders midtrans,xendit)
+    [[ $providers != *midtrans* ]] || secrets+=(MIDTRANS_SERVER_KEY)
+    [[ $providers != *xendit* ]] || secrets+=(XENDIT_CALLBACK_TOKEN)
+    failing='the secrets'
+    for secret in "${secrets[@]}"; do
+        version=$(ask '<version>' aws secretsmanager list-secret-version-ids --secret-id "$prefix/$secret" \
+            --query "Versions[?contains(VersionStages, 'AWSCURRENT')].VersionId|[0]" --output text)
+        [[ $version != None ]] || missing+=("$prefix/$secret")
+    done
+    [[ ${#missing[@]} -gt 0 ]] || return 0
+    for secret in "${missing[@]}"; do
+        echo "deploy: $secret has no value. Put it, then deploy again:" >&2
+        echo "  aws secretsmanager put-secret-value --secret-id $secret --secret-string 'VALUE'" >&2
+    done
+    exit 1
+}
+
+check_load_balancer() { # It has a certificate for each host, and the target group is as ECS needs it.
+    local balancer group answer listener arn status names host type port path balancers
+    local -a certified=()
+    balancer=$(parameter LoadBalancerArn '')
+    group=$(parameter TargetGroupArn '')
+    failing='the load balancer'
+    answer=$(ask $'ip\t8000\t/healthz\t1' aws elbv2 describe-target-groups --target-group-arns "$group" --output text \
+        --query 'TargetGroups[0].[TargetType, Port, HealthCheckPath, length(LoadBalancerArns)]')
+    read -r type port path balancers <<< "$answer"
+    [[ $type == ip ]] || stop "the target group's type is $type: Fargate needs one of type ip (aws elbv2 create-target-group --target-type ip …)"
+    [[ $port == 8000 ]] || echo "the target group's port is $port; each task is registered with 8000 all the same" >&2
+    [[ $path != /readyz ]] || stop "the target group checks /readyz, so a slow database would replace every task: aws elbv2 modify-target-group --target-group-arn $group --health-check-path /healthz"
+    [[ $balancers != 0 ]] || stop "no rule of a listener leads to the target group, so ECS refuses it: aws elbv2 create-rule … (see ecs/README.md)"
+    failing='the certificate'
+    answer=$(ask '<listener>' aws elbv2 describe-listeners --load-balancer-arn "$balancer" --output text \
+        --query "Listeners[?Protocol=='HTTPS'].[ListenerArn]")
+    [[ -n $answer ]] || stop "the load balancer has no HTTPS listener: aws elbv2 create-listener --protocol HTTPS --port 443 --certificates CertificateArn=… (see ecs/README.md)"
+    for listener in $answer; do
+        for arn in $(ask '<certificate>' aws elbv2 describe-listener-certificates --listener-arn "$listener" \
+            --query 'Certificates[].[CertificateArn]' --output text); do
+            # A certificate that IAM keeps cannot be looked at so.
+            [[ $arn != *:server-certificate/* ]] || return 0
+            answer=$(ask $'ISSUED\t*' aws acm describe-certificate --certificate-arn "$arn" --output text \
+                --query "Certificate.[Status, join(' ', SubjectAlternativeNames)]")
+            read -r status names <<< "$answer"
+            [[ $status != ISSUED ]] || certified+=("$names")
+        done
+    done
+    $dry_run && return
+    for host in ${hosts//,/ }; do
+        [[ " ${certified[*]-} " == *" $host "* || " ${certified[*]-} " == *" *.${host#*.} "* ]] \
+            || stop "no issued certificate of the HTTPS listener is for $host: see aws acm list-certificates, and validate it by DNS"
+    done
+}
+
+check_database() { # The RDS instance of the database's security group, if there is one, is available.
+    local group answer name status
+    group=$(parameter DatabaseSecurityGroupId '')
+    failing='the database'
+    answer=$(ask $'<instance>\tavailable' aws rds describe-db-instances --output text --query \
+        "DBInstances[?VpcSecurityGroups[?VpcSecurityGroupId=='$group']].[DBInstanceIdentifier, DBInstanceStatus]")
+    if [[ -z $answer ]]; then
+        echo "No RDS instance has the security group $group: the database is not looked at"
+        return
+    fi
+    while read -r name status; do
+        case $status in
+            available | backing-up | configuring-* | maintenance | modifying | storage-* | upgrading) ;;
+            *) stop "the database $name is $status: aws rds describe-db-instances --db-instance-identifier $name" ;;
+        esac
+    done <<< "$answer"
+}

@@ -1,0 +1,65 @@
+# shellcheck shell=bash disable=SC2034,SC2154
+# The three things of a release that deploy.sh waits for: the image, the migration, the services.
+# Sourced by it, after aws.sh.
+
+is_pushed() { # TAG ANSWER_OF_A_DRY_RUN: whether the registry has it. Stops where that cannot be known.
+    local answer
+    answer=$(ask "$2" aws ecr describe-images --repository-name "$prefix" \
+        --image-ids "imageTag=$1" --query 'imageDetails[0].imageDigest' --output text 2>&1) || true
+    [[ $answer != sha256:* ]] || return 0
+    [[ $answer == *ImageNotFoundException* ]] || stop "$answer"
+    return 1
+}
+
+build_and_push() { # A tag never changes its image: whoever pushes second uses what is there.
+    local platform=linux/amd64
+    [[ $architecture == X86_64 ]] || platform=linux/arm64
+    run docker build --platform "$platform" --tag "$image" --file "$here/../docker/Dockerfile" \
+        --build-arg "REVISION=$(git -C "$here" rev-parse HEAD)" \
+        --build-arg "CREATED=$(git -C "$here" log -1 --format=%cI)" "$here/.."
+    ask '<password>' aws ecr get-login-password \
+        | { run docker login --username AWS --password-stdin "${repository%%/*}" && cat > /dev/null; }
+    run docker push "$image" || is_pushed "$tag" ImageNotFoundException || stop "$image is not pushed"
+}
+
+migrate() { # Runs the migration of the new image to its end; one that still runs is waited for first.
+    local running
+    failing='the migration'
+    running=$(ask None aws ecs list-tasks --cluster "$prefix" --family "$prefix-migration" \
+        --desired-status RUNNING --query 'taskArns[0]' --output text)
+    if [[ $running == arn:* ]]; then
+        echo "a migration still runs (${running##*/}): waiting for its end"
+        await_task "$running" migration
+    fi
+    start_task migration "$(output network WorkerSecurityGroupId)" \
+        || stop "ECS started no migration; the services still run what they ran"
+    await_task "$task" migration
+    [[ $exit_code != 0 ]] || return 0
+    {
+        echo "deploy: the migration ended with exit code $exit_code; the services still run what they ran."
+        echo "-- ECS says: $stopped"
+        echo "-- The last lines of its log:"
+        task_log migration migration "$task" 30
+    } >&2
+    return 1
+}
+
+await_services() { # Waits until both services run the new release and nothing else, half an hour at most.
+    local answer name state reason running desired steady waited=0
+    failing='the services'
+    $dry_run || echo "waiting until both services are steady"
+    while true; do
+        answer=$(ask $'<service>\tCOMPLETED\t1\t1\t' aws ecs describe-services --cluster "$prefix" \
+            --services "$prefix-worker" "$prefix-api" --output text --query \
+            "services[].[serviceName, deployments[?status=='PRIMARY']|[0].rolloutState, runningCount, desiredCount, deployments[?status=='PRIMARY']|[0].rolloutStateReason]")
+        steady=true
+        while IFS=$'\t' read -r name state running desired reason; do
+            [[ $state != FAILED ]] || stop "$name failed: $reason"
+            [[ $state == COMPLETED && $running == "$desired" ]] || steady=false
+        done <<< "$answer"
+        ! $steady || return 0
+        ((waited < 1800)) || stop "the services are not steady after half an hour: $answer"
+        sleep 15
+        waited=$((waited + 15))
+    done
+}

@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Runs one command of the image as a task of its own, and prints what it wrote; see ecs/README.md.
+set -euo pipefail
+
+usage() {
+    cat <<'END'
+Usage: ecs/run.sh PARAMETERS api|worker COMMAND [ARGUMENT…]
+
+The command runs with the settings, the network and the role of that service:
+  ecs/run.sh ecs/parameters worker manage preflight worker
+  ecs/run.sh ecs/parameters api manage dlq list
+A variable for this one run: ENVIRONMENT='NAME=VALUE' ecs/run.sh …
+END
+}
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+program=run started_by=run dry_run=false
+# shellcheck source=ecs/aws.sh
+source "$here/aws.sh"
+[[ $# -ge 3 && ($2 == api || $2 == worker) ]] || { usage >&2; exit 2; }
+read_parameters "$1"
+service=$2
+shift 2
+
+quoted() { # TEXT: as a JSON string
+    local text=${1//\\/\\\\}
+    text=${text//\"/\\\"}
+    text=${text//$'\n'/\\n}
+    printf '"%s"' "${text//$'\t'/\\t}"
+}
+
+command=
+for argument in "$@"; do
+    command+=${command:+, }$(quoted "$argument")
+done
+variable=
+if [[ -n ${ENVIRONMENT:-} ]]; then
+    variable="{\"name\": $(quoted "${ENVIRONMENT%%=*}"), \"value\": $(quoted "${ENVIRONMENT#*=}")}"
+fi
+
+start_task "$service" "$(output network "${service^}SecurityGroupId")" \
+    "{\"containerOverrides\": [{\"name\": \"$service\", \"command\": [$command], \"environment\": [$variable]}]}" \
+    || stop "ECS started no task"
+await_task "$task" "$service" >&2
+task_log "$service" "$service" "$task" 1000
+[[ $exit_code =~ ^[0-9]+$ ]] || stop "the task ended without an exit code: $stopped"
+exit "$exit_code"

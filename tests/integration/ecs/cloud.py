@@ -1,0 +1,528 @@
+"""An account at AWS as deploy.sh sees it: aws, docker, git, curl and sleep, which ask this.
+
+No emulator knows what makes a deployment fail, so this knows the rules and nothing else: ECR's
+immutable tags, the states of CloudFormation's stacks and what a failed creation leaves behind,
+ECS's tasks that cannot be placed, that fail and that take long. `sleep` moves the clock, so nothing
+waits. Answers have the shape of the real ones, and `--query` is evaluated.
+
+Sources: https://docs.aws.amazon.com/AmazonECR/latest/userguide/image-tag-mutability.html
+https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html
+"""
+
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from socketserver import StreamRequestHandler, TCPServer
+from threading import Thread
+from typing import Any
+
+import jmespath  # type: ignore[import-untyped]
+
+from ecs.template import FOLDER, load
+
+REGISTRY = "123456789012.dkr.ecr.ap-southeast-3.amazonaws.com"
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+MINUTE = 60
+
+#: Talks to the server below without starting another program.
+_CLIENT = """#!/bin/bash
+exec 5<>"/dev/tcp/127.0.0.1/$CLOUD_PORT"
+printf '%s\\0' "$#" "${0##*/}" "$@" >&5
+IFS= read -r code <&5
+IFS= read -r -d $'\\x1e' out <&5
+IFS= read -r -d '' err <&5
+printf '%s' "$out"
+printf '%s' "$err" >&2
+exit "$code"
+"""
+
+
+class Refused(Exception):
+    """The program ends with a status that is not 0, and says this."""
+
+    def __init__(self, message: str, code: int = 255) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+@dataclass
+class Task:
+    """A one-off task that runs until `ends`, and how it ends then."""
+
+    family: str
+    started_by: str
+    begins: int
+    ends: int
+    exit_code: int | None
+    reason: str = "Essential container in task exited"
+
+
+@dataclass
+class Stack:
+    """One stack, and what deploy.sh gave it."""
+
+    template: str
+    status: str
+    parameters: dict[str, str]
+    busy_until: int = 0
+    later: str = ""
+    """The status after `busy_until`."""
+    events: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Cloud:
+    """The account. What is set here before a run decides how it goes."""
+
+    now: int = 0
+    calls: list[str] = field(default_factory=list)
+    stacks: dict[str, Stack] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    """Names that are taken, and the stack that took each."""
+    images: dict[str, str] = field(default_factory=dict)
+    """Pushed: tag → digest."""
+    built: dict[str, str] = field(default_factory=dict)
+    secrets: set[str] = field(default_factory=set)
+    tasks: dict[str, Task] = field(default_factory=dict)
+    fail: list[str] = field(default_factory=list)
+    """A call whose text contains one of these fails, once for each."""
+    migration_seconds: int = 30
+    migration_exit: int | None = 0
+    migration_reason: str = "Essential container in task exited"
+    placed_at_try: int = 1
+    """The first tries of run-task place nothing."""
+    sick: set[str] = field(default_factory=set)
+    """Images whose tasks fail: the circuit breaker rolls them back."""
+    stuck: set[str] = field(default_factory=set)
+    """Images whose service is never steady, and which CloudFormation waits for for three hours."""
+    unsteady: bool = False
+    """The services are never steady after CloudFormation said they were."""
+    service_role: bool = True
+    vcpus: float = 100.0
+    certificate: str = "ISSUED"
+    certified: tuple[str, ...] = ("api.shop.example", "*.shop.example")
+    health_path: str = "/healthz"
+    listener_rules: int = 1
+    database: str | None = "available"
+    _tries: int = 0
+
+    # -- programs ----------------------------------------------------------------------------------
+
+    def program(self, name: str, arguments: Sequence[str]) -> str:
+        """Carry out one call; return what it prints. Raises Refused."""
+        text = " ".join([name, *arguments])
+        if name == "sleep":
+            self.now += int(arguments[0])
+            return ""
+        self.calls.append(text)
+        for fault in self.fail:
+            if fault in text:
+                self.fail.remove(fault)
+                self._before_failing(arguments)
+                raise Refused(f"An error occurred (Broken) when calling: {text[:60]}\n")
+        return {"git": self._git, "docker": self._docker, "curl": lambda _: "ok\n"}.get(
+            name, self._aws
+        )(arguments)
+
+    def _git(self, arguments: Sequence[str]) -> str:
+        text = " ".join(arguments)
+        if "--short=12" in text:
+            return f"{COMMIT[:12]}\n"
+        if "rev-parse" in text:
+            return f"{COMMIT}\n"
+        return "2026-11-30T09:00:00+07:00\n" if " log " in f" {text} " else ""
+
+    def _docker(self, arguments: Sequence[str]) -> str:
+        if arguments[0] == "build":
+            tag = arguments[arguments.index("--tag") + 1]
+            # Never twice the same bytes, as with any real build.
+            self.built[tag] = f"sha256:{len(self.calls):064x}"
+        if arguments[0] == "push":
+            tag = arguments[1].rsplit(":", 1)[1]
+            if tag in self.images and self.images[tag] != self.built[arguments[1]]:
+                raise Refused(
+                    f"tag invalid: The image tag '{tag}' already exists in the 'skincare' "
+                    "repository and cannot be overwritten because the repository is immutable.\n",
+                    code=1,
+                )
+            self.images[tag] = self.built[arguments[1]]
+        return ""
+
+    def _aws(self, arguments: Sequence[str]) -> str:
+        service, operation, *rest = arguments
+        options = _options(rest)
+        name = f"_{service}_{operation}".replace("-", "_")
+        answer: Callable[[Mapping[str, str]], Any] | None = getattr(self, name, None)
+        if answer is None:
+            raise Refused(f"this account has no {service} {operation}\n", code=252)
+        document = answer(options)
+        if document is None:
+            return ""
+        if isinstance(document, str):
+            return document
+        return _as_text(jmespath.search(options["query"], document))
+
+    # -- account -----------------------------------------------------------------------------------
+
+    def _sts_get_caller_identity(self, _: Mapping[str, str]) -> str:
+        return "123456789012\tarn:aws:iam::123456789012:user/you\tAIDAEXAMPLE\n"
+
+    def _iam_get_role(self, _: Mapping[str, str]) -> Any:
+        if not self.service_role:
+            raise Refused("An error occurred (NoSuchEntity) when calling the GetRole operation\n")
+        return {"Role": {"Arn": "arn:aws:iam::123456789012:role/aws-service-role/ecs"}}
+
+    def _iam_create_service_linked_role(self, _: Mapping[str, str]) -> None:
+        self.service_role = True
+
+    def _service_quotas_get_service_quota(self, _: Mapping[str, str]) -> Any:
+        return {"Quota": {"Value": self.vcpus}}
+
+    # -- CloudFormation ----------------------------------------------------------------------------
+
+    def _status(self, stack: Stack) -> str:
+        if stack.busy_until and self.now >= stack.busy_until:
+            stack.status, stack.busy_until = stack.later, 0
+        return stack.status
+
+    def _stack(self, options: Mapping[str, str]) -> Stack:
+        name = options["stack-name"]
+        if name not in self.stacks:
+            raise Refused(
+                "An error occurred (ValidationError) when calling the DescribeStacks operation: "
+                f"Stack with id {name} does not exist\n"
+            )
+        return self.stacks[name]
+
+    def _cloudformation_describe_stacks(self, options: Mapping[str, str]) -> Any:
+        stack = self._stack(options)
+        outputs = {
+            "RepositoryUri": f"{REGISTRY}/skincare",
+            "WorkerSecurityGroupId": "sg-0a0",
+            "ApiSecurityGroupId": "sg-0b0",
+        }
+        declared = load(stack.template).document.get("Outputs", {})
+        return {
+            "Stacks": [
+                {
+                    "StackStatus": self._status(stack),
+                    "Parameters": [
+                        {"ParameterKey": key, "ParameterValue": value}
+                        for key, value in stack.parameters.items()
+                    ],
+                    "Outputs": [
+                        {"OutputKey": key, "OutputValue": outputs.get(key, f"<{key}>")}
+                        for key in declared
+                    ],
+                }
+            ]
+        }
+
+    def _cloudformation_describe_stack_events(self, options: Mapping[str, str]) -> Any:
+        return {
+            "StackEvents": [
+                {
+                    "Timestamp": "2026-11-30T02:00:00Z",
+                    "LogicalResourceId": "Resource",
+                    "ResourceStatus": "CREATE_FAILED",
+                    "ResourceStatusReason": reason,
+                }
+                for reason in self._stack(options).events
+            ]
+        }
+
+    def _cloudformation_deploy(self, options: Mapping[str, str]) -> str:
+        name = options["stack-name"]
+        template = Path(options["template-file"]).stem
+        before = self.stacks.get(name)
+        given = dict(pair.split("=", 1) for pair in options["parameter-overrides"].split("\n"))
+        known = {**(before.parameters if before else {}), **given}
+        self._validate(template, known, before)
+        parameters = {key: known[key] for key in load(template).parameters if key in known}
+        stack = self.stacks[name] = Stack(template, "", parameters)
+        for taken, policy in _named(template, parameters.get("Prefix", "skincare")):
+            if self.names.setdefault(taken, name) != name or (not before and policy == "left"):
+                self._fail_creation(stack, before, f"{taken} already exists")
+        image = parameters.get("Image", "")
+        if image in self.sick and template in ("api", "worker"):
+            self._fail_creation(stack, before, "ECS Deployment Circuit Breaker was triggered.")
+        if image in self.stuck and template in ("api", "worker"):
+            stack.status, stack.later = "UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_COMPLETE"
+            stack.busy_until, self.now = self.now + 180 * MINUTE, self.now + 60 * MINUTE
+            raise Refused("Waiter StackUpdateComplete failed: Max attempts exceeded\n")
+        stack.status = "UPDATE_COMPLETE" if before else "CREATE_COMPLETE"
+        return "Successfully created/updated stack\n"
+
+    def _validate(self, template: str, given: Mapping[str, str], before: Stack | None) -> None:
+        if before and self._status(before) not in (
+            "CREATE_COMPLETE",
+            "UPDATE_COMPLETE",
+            "UPDATE_ROLLBACK_COMPLETE",
+        ):
+            raise Refused(
+                "An error occurred (ValidationError) when calling the CreateChangeSet operation: "
+                f"Stack is in {before.status} state and can not be updated.\n"
+            )
+        for key, definition in load(template).parameters.items():
+            value = given.get(key, definition.get("Default"))
+            if value is None:
+                raise Refused(f"Parameters: [{key}] must have values\n")
+            pattern = definition.get("AllowedPattern", ".*")
+            if not re.fullmatch(pattern, str(value)) or "\r" in str(value):
+                raise Refused(f"Parameter {key} failed to satisfy constraint: {pattern}\n")
+        for export in _imports(load(template).document, given.get("Prefix", "skincare")):
+            if export not in self._exports():
+                raise Refused(f"No export named {export} found.\n")
+
+    def _exports(self) -> set[str]:
+        return {
+            str(name["Fn::Sub"]).replace("${Prefix}", stack.parameters.get("Prefix", "skincare"))
+            for stack in self.stacks.values()
+            if self._status(stack).endswith("_COMPLETE") and stack.status != "ROLLBACK_COMPLETE"
+            for name, _ in load(stack.template).exports
+        }
+
+    def _fail_creation(self, stack: Stack, before: Stack | None, reason: str) -> None:
+        """Roll back: a new stack's names are free again, but for those that Retain keeps."""
+        name = next(key for key, value in self.stacks.items() if value is stack)
+        stack.events.append(reason)
+        stack.status = "UPDATE_ROLLBACK_COMPLETE" if before else "ROLLBACK_COMPLETE"
+        if before:
+            stack.parameters = before.parameters
+        else:
+            prefix = stack.parameters.get("Prefix", "skincare")
+            for taken, policy in _named(stack.template, prefix):
+                if self.names.get(taken) == name:
+                    if policy == "Retain":
+                        self.names[taken] = "nobody: left behind"
+                    else:
+                        del self.names[taken]
+        raise Refused(f"Failed to create/update the stack: {reason}\n")
+
+    def _before_failing(self, arguments: Sequence[str]) -> None:
+        """A stack whose creation fails half way leaves more behind than a call that was refused."""
+        if list(arguments[:2]) != ["cloudformation", "deploy"]:
+            return
+        options = _options(arguments[2:])
+        name = options["stack-name"]
+        before = self.stacks.get(name)
+        template = Path(options["template-file"]).stem
+        parameters = dict(pair.split("=", 1) for pair in options["parameter-overrides"].split("\n"))
+        stack = self.stacks[name] = Stack(template, "", parameters)
+        for taken, _ in _named(template, parameters.get("Prefix", "skincare")):
+            self.names.setdefault(taken, name)
+        self._fail_creation(stack, before, "Resource handler returned message: it broke")
+
+    def _cloudformation_delete_stack(self, options: Mapping[str, str]) -> None:
+        self.stacks.pop(options["stack-name"], None)
+
+    def _cloudformation_wait(self, _: Mapping[str, str]) -> None:
+        return None
+
+    # -- ECR, secrets, load balancer, database -----------------------------------------------------
+
+    def _ecr_describe_images(self, options: Mapping[str, str]) -> Any:
+        tag = options["image-ids"].removeprefix("imageTag=")
+        if tag not in self.images:
+            raise Refused(
+                "An error occurred (ImageNotFoundException) when calling the DescribeImages "
+                f"operation: The image with imageId {{imageTag:'{tag}'}} does not exist\n"
+            )
+        return {"imageDetails": [{"imageDigest": self.images[tag]}]}
+
+    def _ecr_get_login_password(self, _: Mapping[str, str]) -> str:
+        return "password\n"
+
+    def _secretsmanager_list_secret_version_ids(self, options: Mapping[str, str]) -> Any:
+        if options["secret-id"] not in self.secrets:
+            return {"Versions": []}
+        return {"Versions": [{"VersionId": "1", "VersionStages": ["AWSCURRENT"]}]}
+
+    def _elbv2_describe_target_groups(self, _: Mapping[str, str]) -> Any:
+        group = {"TargetType": "ip", "Port": 8000, "HealthCheckPath": self.health_path}
+        return {"TargetGroups": [{**group, "LoadBalancerArns": ["lb"] * self.listener_rules}]}
+
+    def _elbv2_describe_listeners(self, _: Mapping[str, str]) -> Any:
+        return {"Listeners": [{"Protocol": "HTTPS", "ListenerArn": "arn:aws:listener/1"}]}
+
+    def _elbv2_describe_listener_certificates(self, _: Mapping[str, str]) -> Any:
+        return {"Certificates": [{"CertificateArn": "arn:aws:acm:certificate/1"}]}
+
+    def _acm_describe_certificate(self, _: Mapping[str, str]) -> Any:
+        names = list(self.certified)
+        return {"Certificate": {"Status": self.certificate, "SubjectAlternativeNames": names}}
+
+    def _rds_describe_db_instances(self, _: Mapping[str, str]) -> Any:
+        group = [{"VpcSecurityGroupId": "sg-0d0"}]
+        database = {"DBInstanceIdentifier": "shop", "DBInstanceStatus": self.database}
+        return {"DBInstances": [{**database, "VpcSecurityGroups": group}] if self.database else []}
+
+    # -- ECS ---------------------------------------------------------------------------------------
+
+    def _ecs_run_task(self, options: Mapping[str, str]) -> Any:
+        self._tries += 1
+        if self._tries < self.placed_at_try:
+            return {"tasks": [], "failures": [{"reason": "Capacity is unavailable at this time."}]}
+        arn = f"arn:aws:ecs:ap-southeast-3:123456789012:task/skincare/{len(self.tasks):032x}"
+        self.tasks[arn] = Task(
+            options["task-definition"],
+            options["started-by"],
+            self.now,
+            self.now + self.migration_seconds,
+            self.migration_exit,
+            self.migration_reason,
+        )
+        return {"tasks": [{"taskArn": arn}], "failures": []}
+
+    def _ecs_list_tasks(self, options: Mapping[str, str]) -> Any:
+        wanted = options["desired-status"] == "RUNNING"
+        return {
+            "taskArns": [
+                arn
+                for arn, task in self.tasks.items()
+                if task.family == options["family"] and (task.ends > self.now) == wanted
+            ]
+        }
+
+    def _ecs_describe_tasks(self, options: Mapping[str, str]) -> Any:
+        task = self.tasks[options["tasks"]]
+        ended = self.now >= task.ends
+        container = {"name": task.family.removeprefix("skincare-"), "exitCode": task.exit_code}
+        return {
+            "tasks": [
+                {
+                    "lastStatus": "STOPPED" if ended else "RUNNING",
+                    "containers": [container if ended else {"name": container["name"]}],
+                    **({"stopCode": "X", "stoppedReason": task.reason} if ended else {}),
+                }
+            ]
+        }
+
+    def _ecs_describe_services(self, _: Mapping[str, str]) -> Any:
+        state = "IN_PROGRESS" if self.unsteady else "COMPLETED"
+        return {
+            "services": [
+                {
+                    "serviceName": name,
+                    "runningCount": 1,
+                    "desiredCount": 2 if self.unsteady else 1,
+                    "deployments": [{"status": "PRIMARY", "rolloutState": state}],
+                    "events": [{"createdAt": 1.5, "message": f"({name}) unable to place a task"}],
+                }
+                for name in ("skincare-worker", "skincare-api")
+            ]
+        }
+
+    def _logs_get_log_events(self, options: Mapping[str, str]) -> Any:
+        return {"events": [{"message": f"the last line of {options['log-stream-name']}"}]}
+
+
+def _options(arguments: Sequence[str]) -> dict[str, str]:
+    """`--name value…` as a mapping; several values of one option are separated by a newline."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    for argument in arguments:
+        if argument.startswith("--"):
+            name = argument[2:]
+            found[name] = []
+        elif name:
+            found[name].append(argument)
+    return {key: "\n".join(values) for key, values in found.items()}
+
+
+def _as_text(value: Any) -> str:
+    """What the AWS CLI prints for `--output text`."""
+    if isinstance(value, list):
+        if any(isinstance(item, list) for item in value):
+            return "".join(_as_text(item) for item in value)
+        return "\t".join(str(item) for item in value) + "\n" if value else ""
+    return f"{value}\n"
+
+
+def _named(template: str, prefix: str) -> Iterator[tuple[str, str]]:
+    """Each name that can be taken only once, with its deletion policy."""
+    keys = {"QueueName", "RepositoryName", "GroupName", "Name"}
+    for resource in load(template).resources.values():
+        for key in keys & set(resource.get("Properties", {})):
+            value = resource["Properties"][key]
+            if isinstance(value, dict) and ("Fn::Sub" in value or value.get("Ref") == "Prefix"):
+                text = str(value.get("Fn::Sub", "${Prefix}")).replace("${Prefix}", prefix)
+                yield f"{resource['Type']} {text}", resource.get("DeletionPolicy", "Delete")
+
+
+def _imports(value: Any, prefix: str) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _imports(item, prefix)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key == "Fn::ImportValue":
+                yield str(item["Fn::Sub"]).replace("${Prefix}", prefix)
+            else:
+                yield from _imports(item, prefix)
+
+
+@dataclass
+class Deployer:
+    """deploy.sh with a parameters file, in front of a Cloud."""
+
+    cloud: Cloud
+    folder: Path
+    port: int
+
+    @property
+    def parameters(self) -> Path:
+        return self.folder / "parameters"
+
+    def deploy(self, *options: str) -> subprocess.CompletedProcess[str]:
+        return self.run("deploy.sh", *options, str(self.parameters))
+
+    def run(self, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [FOLDER / script, *arguments],
+            env={"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "CLOUD_PORT": str(self.port)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def made(self, text: str) -> list[str]:
+        """Return the calls that contain a text."""
+        return [call for call in self.cloud.calls if text in call]
+
+
+@contextmanager
+def account(folder: Path, parameters: str) -> Iterator[Deployer]:
+    """Serve a new, empty account, with programs that reach it and a parameters file."""
+    cloud = Cloud()
+
+    class Handler(StreamRequestHandler):
+        def handle(self) -> None:
+            count = int(self._text())
+            name = self._text()
+            try:
+                answer = (0, cloud.program(name, [self._text() for _ in range(count)]), "")
+            except Refused as refusal:
+                answer = (refusal.code, "", str(refusal))
+            self.wfile.write("{}\n{}\x1e{}".format(*answer).encode())
+
+        def _text(self) -> str:
+            found = bytearray()
+            while (byte := self.rfile.read(1)) not in (b"\0", b""):
+                found += byte
+            return found.decode()
+
+    programs = folder / "bin"
+    programs.mkdir()
+    for name in ("aws", "docker", "git", "curl", "sleep"):
+        (programs / name).write_text(_CLIENT)
+        (programs / name).chmod(0o755)
+    (folder / "parameters").write_text(parameters, newline="")
+    with TCPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        yield Deployer(cloud, folder, server.server_address[1])
+        server.shutdown()

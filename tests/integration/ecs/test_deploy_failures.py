@@ -1,0 +1,463 @@
+"""deploy.sh on an account that knows AWS's rules: again and again, and after every failure."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.integration.ecs.cloud import COMMIT, MINUTE, REGISTRY, Cloud, Deployer, account
+
+TAG = COMMIT[:12]
+IMAGE = f"{REGISTRY}/skincare:{TAG}"
+OPERATORS_SECRETS = {
+    f"skincare/{name}"
+    for name in ("DATABASE_URL", "EMAIL_URL", "MIDTRANS_SERVER_KEY", "XENDIT_CALLBACK_TOKEN")
+}
+PARAMETERS = """\
+VpcId=vpc-0123456789abcdef0
+PrivateSubnetIds=subnet-0123456789abcdef0,subnet-0fedcba9876543210
+LoadBalancerArn=arn:aws:elasticloadbalancing:ap-southeast-3:123456789012:loadbalancer/app/shop/01
+LoadBalancerSecurityGroupId=sg-0123456789abcdef0
+TargetGroupArn=arn:aws:elasticloadbalancing:ap-southeast-3:123456789012:targetgroup/skincare-api/01
+DatabaseSecurityGroupId=sg-0d0
+AllowedHosts=api.shop.example
+DefaultFromEmail=Toko Skincare <pesanan@shop.example>
+"""
+
+
+@pytest.fixture
+def deployer(tmp_path: Path) -> Iterator[Deployer]:
+    with account(tmp_path, PARAMETERS) as deployer:
+        deployer.cloud.secrets |= OPERATORS_SECRETS
+        yield deployer
+
+
+@pytest.fixture
+def cloud(deployer: Deployer) -> Cloud:
+    return deployer.cloud
+
+
+def assert_never_two_migrations_at_once(cloud: Cloud) -> None:
+    times = sorted((task.begins, task.ends) for task in cloud.tasks.values())
+    for (_, end), (begin, _) in pairwise(times):
+        assert end <= begin
+
+
+# -- Twice, and as the README says -----------------------------------------------------------------
+
+
+def test_the_first_run_stops_for_the_secrets_before_anything_is_built(deployer: Deployer) -> None:
+    deployer.cloud.secrets.clear()
+
+    done = deployer.deploy()
+
+    assert done.returncode == 1
+    for secret in OPERATORS_SECRETS:
+        assert f"put-secret-value --secret-id {secret} " in done.stderr
+    assert deployer.made("docker") == []
+    assert deployer.cloud.tasks == {}
+
+
+def test_the_run_after_the_secrets_deploys_and_the_next_one_builds_nothing(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    cloud.secrets.clear()
+    deployer.deploy()
+    cloud.secrets |= OPERATORS_SECRETS
+
+    first, digest = deployer.deploy(), dict(cloud.images)
+    second = deployer.deploy()
+
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert len(deployer.made("docker build")) == len(deployer.made("docker push")) == 1
+    assert cloud.images == digest
+    assert "is in the registry already" in second.stdout
+    assert f"skincare runs {IMAGE}" in second.stdout
+    assert {stack.status for stack in cloud.stacks.values()} <= {
+        "CREATE_COMPLETE",
+        "UPDATE_COMPLETE",
+    }
+
+
+def test_a_changed_parameter_reaches_the_services_at_the_same_commit(deployer: Deployer) -> None:
+    deployer.deploy()
+    deployer.parameters.write_text(PARAMETERS.replace("api.shop.example", "kasir.shop.example"))
+
+    done = deployer.deploy()
+
+    assert done.returncode == 0, done.stderr
+    for service in ("api", "worker", "migration"):
+        given = deployer.cloud.stacks[f"skincare-{service}"].parameters
+        assert given["AllowedHosts"] == "kasir.shop.example"
+
+
+def test_an_image_of_the_other_architecture_has_a_tag_of_its_own(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    deployer.deploy()
+    deployer.parameters.write_text(f"{PARAMETERS}CpuArchitecture=ARM64\n")
+
+    done = deployer.deploy()
+
+    assert done.returncode == 0, done.stderr
+    assert set(cloud.images) == {TAG, f"{TAG}-arm64"}
+    assert "--platform linux/arm64" in deployer.made("docker build")[1]
+    assert cloud.stacks["skincare-worker"].parameters["Image"] == f"{IMAGE}-arm64"
+
+
+def test_whoever_pushes_second_uses_the_image_that_is_there(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    cloud.fail.append("docker push")
+    original = cloud.program
+
+    def other_deployment_pushes_first(name: str, arguments: list[str]) -> str:
+        if name == "docker" and arguments[0] == "push":
+            cloud.images.setdefault(TAG, "sha256:theirs")
+        return original(name, arguments)
+
+    cloud.program = other_deployment_pushes_first  # type: ignore[method-assign, assignment]
+
+    done = deployer.deploy()
+
+    assert done.returncode == 0, done.stderr
+    assert cloud.images == {TAG: "sha256:theirs"}
+
+
+def test_the_way_back_to_an_image_that_is_gone_stops_before_the_migration(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    done = deployer.deploy("--image", f"{REGISTRY}/skincare:cafecafecafe")
+
+    assert done.returncode == 1
+    assert "the registry has no" in done.stderr
+    assert cloud.tasks == {}
+
+
+def test_a_registry_that_does_not_answer_is_not_taken_for_one_without_the_image(
+    deployer: Deployer,
+) -> None:
+    deployer.cloud.fail.append("ecr describe-images")
+
+    done = deployer.deploy()
+
+    assert done.returncode == 1
+    assert "An error occurred (Broken)" in done.stderr
+    assert deployer.made("docker build") == []
+
+
+# -- The parameters file ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PARAMETERS.replace("\n", "\r\n"),
+        "\ufeff" + PARAMETERS,
+        PARAMETERS.rstrip("\n"),
+        PARAMETERS.replace("\n", "  \t\n"),
+        f"# a comment\n\n{PARAMETERS}\r\n",
+    ],
+    ids=["CRLF", "byte order mark", "no newline at the end", "blanks at the ends", "empty lines"],
+)
+def test_what_an_editor_adds_to_the_parameters_reaches_no_value(
+    deployer: Deployer, text: str
+) -> None:
+    deployer.parameters.write_text(text, newline="")
+
+    done = deployer.deploy()
+
+    assert done.returncode == 0, done.stderr
+    expected = dict(line.split("=", 1) for line in PARAMETERS.splitlines())
+    given = deployer.cloud.stacks["skincare-api"].parameters
+    assert {key: given[key] for key in given if key in expected}.items() <= expected.items()
+    assert not any("\r" in call or "\ufeff" in call for call in deployer.cloud.calls)
+    assert deployer.made("curl")[0].endswith("https://api.shop.example/healthz")
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("WorkerMaxTask=10", "no template has a parameter WorkerMaxTask"),
+        ("WorkerMaxTasks = 10", "without blanks around the ="),
+        ("export WorkerMaxTasks=10", "without blanks around the ="),
+        ("WorkerMaxTasks: 10", "without blanks around the ="),
+        ('WorkerMaxTasks="10"', "no quotes around the value of WorkerMaxTasks"),
+        ("VpcId=vpc-2", "VpcId is there twice"),
+    ],
+)
+def test_a_line_that_would_be_ignored_or_misread_is_refused_with_its_number(
+    deployer: Deployer, line: str, complaint: str
+) -> None:
+    deployer.parameters.write_text(f"{PARAMETERS}{line}\n")
+
+    done = deployer.deploy()
+
+    assert done.returncode == 1
+    assert ", line 9: " in done.stderr
+    assert complaint in done.stderr
+    assert deployer.cloud.calls == []
+
+
+# -- What has to be there --------------------------------------------------------------------------
+
+
+def test_a_new_account_gets_the_role_that_ecs_works_with(deployer: Deployer, cloud: Cloud) -> None:
+    cloud.service_role = False
+
+    done = deployer.deploy()
+
+    assert done.returncode == 0, done.stderr
+    (made,) = deployer.made("create-service-linked-role")
+    assert cloud.calls.index(made) < cloud.calls.index(deployer.made("skincare-cluster")[0])
+
+
+def test_too_small_a_quota_is_told_with_the_command_that_raises_it(deployer: Deployer) -> None:
+    deployer.cloud.vcpus = 6.0
+
+    done = deployer.deploy()
+
+    assert done.returncode == 0
+    assert "service-quotas request-service-quota-increase" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("certificate", "PENDING_VALIDATION", "no issued certificate of the HTTPS listener"),
+        ("certified", ("shop.example",), "is for api.shop.example"),
+        ("health_path", "/readyz", "--health-check-path /healthz"),
+        ("listener_rules", 0, "no rule of a listener leads to the target group"),
+        ("database", "creating", "the database shop is creating"),
+    ],
+)
+def test_what_the_tasks_need_is_looked_at_before_anything_is_built(
+    deployer: Deployer, name: str, value: object, complaint: str
+) -> None:
+    setattr(deployer.cloud, name, value)
+
+    done = deployer.deploy()
+
+    assert done.returncode == 1
+    assert complaint in done.stderr
+    assert deployer.made("docker") == []
+
+
+def test_a_database_that_is_not_on_rds_is_not_looked_at(deployer: Deployer) -> None:
+    deployer.cloud.database = None
+
+    assert deployer.deploy().returncode == 0
+
+
+# -- The migration ---------------------------------------------------------------------------------
+
+
+def test_a_migration_of_twenty_minutes_is_waited_for(deployer: Deployer, cloud: Cloud) -> None:
+    cloud.migration_seconds = 20 * MINUTE
+
+    done = deployer.deploy()
+
+    assert done.returncode == 0, done.stderr
+    assert cloud.now >= 20 * MINUTE
+    assert "RUNNING after 19 minutes" in done.stdout
+
+
+def test_a_migration_that_ecs_cannot_place_is_tried_again_and_then_told(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    cloud.placed_at_try = 4
+
+    refused = deployer.deploy()
+    services = {"skincare-worker", "skincare-api"} & set(cloud.stacks)
+    later = deployer.deploy()
+
+    assert refused.returncode == 1
+    assert "ECS places no task (Capacity is unavailable at this time." in refused.stderr
+    assert services == set()
+    assert "--tasks None" not in " ".join(cloud.calls)
+    assert later.returncode == 0, later.stderr
+    assert len(cloud.tasks) == 1
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "reason"),
+    [
+        (1, "Essential container in task exited"),
+        (None, "CannotPullContainerError: pull image manifest has been retried 5 times"),
+        (None, "ResourceInitializationError: unable to pull secrets or registry auth"),
+        (137, "OutOfMemoryError: Container killed due to memory usage"),
+    ],
+)
+def test_a_migration_that_fails_says_why_and_leaves_the_services_alone(
+    deployer: Deployer, cloud: Cloud, exit_code: int | None, reason: str
+) -> None:
+    cloud.migration_exit, cloud.migration_reason = exit_code, reason
+
+    done = deployer.deploy()
+
+    assert done.returncode == 1
+    assert f"the migration ended with exit code {exit_code};" in done.stderr
+    assert reason in done.stderr
+    assert "the last line of migration/migration/" in done.stderr
+    assert not {"skincare-worker", "skincare-api"} & set(cloud.stacks)
+
+
+def test_the_run_after_one_that_lost_sight_of_its_migration_waits_for_it(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    cloud.migration_seconds = 40 * MINUTE
+    cloud.fail += ["ecs describe-tasks"] * 10
+
+    lost = deployer.deploy()
+    again = deployer.deploy()
+
+    assert lost.returncode == 1
+    assert "it still runs. Deploy again: that waits for it" in lost.stderr
+    assert again.returncode == 0, again.stderr
+    assert "a migration still runs" in again.stdout
+    assert len(cloud.tasks) == 2
+    assert_never_two_migrations_at_once(cloud)
+
+
+def test_one_answer_that_does_not_come_ends_no_wait(deployer: Deployer) -> None:
+    deployer.cloud.fail.append("ecs describe-tasks")
+
+    assert deployer.deploy().returncode == 0
+
+
+# -- Stacks and services ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("template", ["registry", "queues", "secrets", "network", "worker"])
+def test_a_stack_whose_creation_failed_is_created_by_the_next_run(
+    deployer: Deployer, cloud: Cloud, template: str
+) -> None:
+    cloud.fail.append(f"cloudformation deploy --stack-name skincare-{template} ")
+
+    failed = deployer.deploy()
+    again = deployer.deploy()
+
+    assert failed.returncode != 0
+    assert f"FAILED at stack skincare-{template}" in failed.stderr
+    assert "is ROLLBACK_COMPLETE. What failed in it" in failed.stderr
+    assert "it broke" in failed.stderr
+    assert again.returncode == 0, again.stderr
+    assert cloud.stacks[f"skincare-{template}"].status == "CREATE_COMPLETE"
+
+
+def test_a_release_that_the_circuit_breaker_rolls_back_shows_the_way_back(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    deployer.deploy("--image", "example/skincare:one")
+    cloud.sick.add(IMAGE)
+
+    done = deployer.deploy()
+
+    assert done.returncode != 0
+    assert "FAILED at stack skincare-worker" in done.stderr
+    assert "skincare-worker is UPDATE_ROLLBACK_COMPLETE" in done.stderr
+    assert "Circuit Breaker was triggered" in done.stderr
+    assert "unable to place a task" in done.stderr
+    assert f"--image example/skincare:one {deployer.parameters}" in done.stderr
+    assert cloud.stacks["skincare-api"].parameters["Image"] == "example/skincare:one"
+
+
+def test_a_service_that_never_becomes_steady_is_waited_for_by_the_next_run(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    deployer.deploy("--image", "example/skincare:one")
+    cloud.stuck.add(IMAGE)
+
+    given_up, back = deployer.deploy(), deployer.deploy("--image", "example/skincare:one")
+
+    assert given_up.returncode != 0
+    assert "skincare-worker is UPDATE_IN_PROGRESS" in given_up.stderr
+    assert back.returncode == 0, back.stderr
+    assert "skincare-worker is UPDATE_IN_PROGRESS: waiting" in back.stdout
+    assert cloud.stacks["skincare-worker"].parameters["Image"] == "example/skincare:one"
+
+
+def test_services_that_are_never_steady_end_the_run_after_half_an_hour(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    cloud.unsteady = True
+
+    done = deployer.deploy()
+
+    assert done.returncode == 1
+    assert "not steady after half an hour" in done.stderr
+    assert 30 * MINUTE <= cloud.now < 40 * MINUTE
+    assert "unable to place a task" in done.stderr
+
+
+def calls_of_a_first_deployment(folder: Path) -> list[str]:
+    with account(folder, PARAMETERS) as deployer:
+        deployer.cloud.secrets |= OPERATORS_SECRETS
+        assert deployer.deploy().returncode == 0
+        return [call for call in deployer.cloud.calls if not call.startswith("git")]
+
+
+@pytest.mark.slow
+def test_after_every_call_that_can_fail_the_next_run_finishes(tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    first.mkdir()
+    #: Without it the deployment goes on, or it is only asked to explain.
+    tolerated = ("service-quotas", "describe-tasks", "docker push")
+    for number, call in enumerate(dict.fromkeys(calls_of_a_first_deployment(first))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with account(folder, PARAMETERS) as deployer:
+            cloud = deployer.cloud
+            cloud.secrets |= OPERATORS_SECRETS
+            cloud.fail.append(call.split(" --query")[0])
+
+            failed, again = deployer.deploy(), deployer.deploy()
+
+            assert (
+                failed.returncode != 0
+                or any(t in call for t in tolerated)
+                or ("describe-stacks" in call)
+            ), call
+            if failed.returncode:
+                assert "deploy: FAILED at" in failed.stderr, call
+            assert again.returncode == 0, f"{call}\n{again.stderr}"
+            assert_never_two_migrations_at_once(cloud)
+            assert set(cloud.images) == {TAG}
+            assert {stack.status for stack in cloud.stacks.values()} <= {
+                "CREATE_COMPLETE",
+                "UPDATE_COMPLETE",
+            }, call
+
+
+# -- One-off tasks ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("service", ["api", "worker"])
+def test_a_one_off_command_runs_with_the_role_and_the_network_of_its_service(
+    deployer: Deployer, service: str
+) -> None:
+    deployer.deploy()
+    deployer.cloud.calls.clear()
+
+    done = deployer.run(
+        "run.sh", str(deployer.parameters), service, "manage", "preflight", service, 'a "b" \\'
+    )
+
+    assert done.returncode == 0, done.stderr
+    (call,) = deployer.made("ecs run-task")
+    assert f"--task-definition skincare-{service} " in call
+    assert f"securityGroups=[{'sg-0a0' if service == 'worker' else 'sg-0b0'}]" in call
+    assert f'"command": ["manage", "preflight", "{service}", "a \\"b\\" \\\\"]' in call
+    assert f"the last line of {service}/{service}/" in done.stdout
+
+
+def test_a_one_off_command_ends_with_the_status_of_its_task(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    deployer.deploy()
+    cloud.migration_exit = 3
+
+    done = deployer.run("run.sh", str(deployer.parameters), "api", "manage", "status")
+
+    assert done.returncode == 3

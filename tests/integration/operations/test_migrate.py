@@ -1,0 +1,72 @@
+"""Two migrations of one database never run at once."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.core.management import call_command
+
+from skincare.operations.management.commands.migrate import MIGRATION_LOCK
+
+
+@contextmanager
+def another_migration(url: str) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SELECT pg_advisory_lock(%s)", [MIGRATION_LOCK])
+        yield connection
+
+
+def migrate(url: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-u", "-W", "ignore", "manage.py", "migrate", "--no-input"],
+        env={**os.environ, "APP_ENV": "test", "DATABASE_URL": url},
+        cwd=settings.BASE_DIR,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def is_free(url: str) -> bool:
+    with psycopg.connect(url) as connection:
+        found = connection.execute("SELECT pg_try_advisory_lock(%s)", [MIGRATION_LOCK])
+        return bool(found.fetchall()[0][0])
+
+
+def test_a_migration_waits_until_the_one_that_runs_has_ended(test_database_url: str) -> None:
+    with another_migration(test_database_url):
+        second = migrate(test_database_url)
+        assert second.stdout is not None
+        first_line = second.stdout.readline()
+        assert second.poll() is None
+        assert "Another migration of this database runs" in first_line
+
+    rest, _ = second.communicate(timeout=60)
+
+    assert second.returncode == 0
+    assert "No migrations to apply" in rest
+
+
+def test_a_migration_that_is_killed_keeps_nobody_waiting(test_database_url: str) -> None:
+    with another_migration(test_database_url) as killed:
+        with psycopg.connect(test_database_url, autocommit=True) as postgres:
+            postgres.execute("SELECT pg_terminate_backend(%s)", [killed.info.backend_pid])
+        second = migrate(test_database_url)
+        second.communicate(timeout=60)
+
+    assert second.returncode == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_lock_is_free_again_after_a_migration_and_after_one_that_failed(
+    test_database_url: str,
+) -> None:
+    call_command("migrate", verbosity=0)
+    with pytest.raises(Exception, match="nonsense"):
+        call_command("migrate", "nonsense", verbosity=0)
+
+    assert is_free(test_database_url)

@@ -12,6 +12,7 @@ from typing import Any, Final, NoReturn
 
 from payments.exceptions import Malformed
 from payments.providers.base import MAX_AMOUNT
+from skincare.events.schema import is_storable
 
 _DECIMAL_TEXT: Final = re.compile(r"\d{1,16}(\.\d{1,4})?\Z")
 _MAX_DECIMAL_PLACES: Final = 4
@@ -77,11 +78,6 @@ def optional_text(document: Mapping[str, Any], name: str, *, max_length: int = 2
     if not is_storable(value):
         raise Malformed(name, "must not hold a NUL or a lone surrogate")
     return value
-
-
-def is_storable(value: str) -> bool:
-    """Whether PostgreSQL can store the text: it has neither NUL nor a lone surrogate."""
-    return "\x00" not in value and not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def amount_number(document: Mapping[str, Any], name: str) -> Decimal:

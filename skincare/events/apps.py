@@ -9,4 +9,4 @@ class EventsConfig(AppConfig):
     def ready(self) -> None:
         from skincare.events import checks, gauges, relay  # noqa: F401  (checks registers itself)
 
-        relay.every(gauges.EVERY_SECONDS, "tell_backlog", gauges.tell_backlog)
+        relay.every(gauges.EVERY_SECONDS, "report_backlog", gauges.report_backlog)

@@ -1,4 +1,4 @@
-"""How far the outbox is behind, told to the metrics by every relay."""
+"""How far the outbox is behind, reported as metrics by every relay."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from skincare.telemetry import metrics
 
 EVERY_SECONDS: Final = 60.0  # CloudWatch's shortest period without extra cost
 
-#: A row that is sent anew waits since then, as long as it has not failed: `outbox.resend` says so.
+#: A row that is sent again waits since then, as long as it has not failed: `outbox.resend` says so.
 _BACKLOG: Final = """
 SELECT count(*),
        COALESCE(EXTRACT(EPOCH FROM clock_timestamp() - min(
@@ -18,8 +18,8 @@ WHERE sent_at IS NULL
 """
 
 
-def tell_backlog() -> None:
-    """Tell OutboxUnsent, and OutboxOldestAgeSeconds, which is 0 where nothing waits."""
+def report_backlog() -> None:
+    """Report OutboxUnsent, and OutboxOldestAgeSeconds, which is 0 where nothing waits."""
     with connection.cursor() as cursor:
         cursor.execute(_BACKLOG)
         unsent, oldest_age = cursor.fetchone()

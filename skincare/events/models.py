@@ -7,7 +7,7 @@ from django.db.models.functions import Now
 class OutboxEvent(models.Model):
     """An event that its producer committed; the relay sends it to SQS and marks it sent.
 
-    Written in the same transaction as the change it tells of, so both happen or neither.
+    Written in the same transaction as the change that causes it, so both happen or neither.
     """
 
     event_id = models.CharField(max_length=128, unique=True)

@@ -1,4 +1,4 @@
-"""The outbox: an event is written in the transaction of the change it tells of, and sent later."""
+"""The outbox: an event is written in the transaction of its change, and sent later."""
 
 import json
 from typing import Any

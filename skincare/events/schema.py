@@ -130,7 +130,7 @@ def _refuse_unstorable(field: str, value: object) -> None:
         part, depth = todo.pop()
         if depth > _MAX_DEPTH:
             raise InvalidEvent(field, f"must not be nested more than {_MAX_DEPTH} levels deep")
-        if isinstance(part, str) and not _is_storable(part):
+        if isinstance(part, str) and not is_storable(part):
             raise InvalidEvent(_printable(field), "must not hold a NUL or a lone surrogate")
         if isinstance(part, float) and not math.isfinite(part) and field != "amount_rupiah":
             raise InvalidEvent(field, "must not hold NaN or Infinity")
@@ -140,8 +140,9 @@ def _refuse_unstorable(field: str, value: object) -> None:
             todo += [(inner, depth + 1) for inner in part]
 
 
-def _is_storable(text: str) -> bool:
-    return "\x00" not in text and not any("\ud800" <= letter <= "\udfff" for letter in text)
+def is_storable(text: str) -> bool:
+    """Whether PostgreSQL can store the text: it has neither NUL nor a lone surrogate."""
+    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _printable(text: str) -> str:
@@ -203,7 +204,7 @@ def _is_at(event: Event, created_at: object) -> bool:
 def new_event_id(*parts: str) -> str:
     """Return the event id that belongs to a cause: the same parts always give the same id.
 
-    Give everything that tells one cause from another: provider, transaction id, new state, and the
-    refund key of a refund.
+    Give everything that distinguishes one cause from another: provider, transaction id, new state,
+    and the refund key of a refund.
     """
     return str(uuid.uuid5(_EVENT_ID_NAMESPACE, json.dumps(parts, separators=(",", ":"))))

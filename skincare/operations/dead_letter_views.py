@@ -113,8 +113,8 @@ def act(request: HttpRequest) -> HttpResponse:
             counts=report.counts.items(),
             kept=[(k, v) for k in request.POST for v in request.POST.getlist(k) if k in _KEPT],
         )
-    told = ", ".join(f"{count} {outcome.value}" for outcome, count in report.counts.items())
-    messages.success(request, f"{told or 'No dead_letter matched'}. It is in the audit log.")
+    outcomes = ", ".join(f"{count} {outcome.value}" for outcome, count in report.counts.items())
+    messages.success(request, f"{outcomes or 'No dead letter matched'}. It is in the audit log.")
     return redirect("operations:dead_letters")
 
 

@@ -27,7 +27,7 @@ class QueueStats:
 
     `error` says why SQS gave no figures; `depth` is None then. `oldest_age_seconds` is None where
     it is not known or nothing waits, and `oldest_age_note` always says what it stands for: SQS
-    itself tells it only to CloudWatch (ApproximateAgeOfOldestMessage).
+    itself reports it only to CloudWatch (ApproximateAgeOfOldestMessage).
     """
 
     name: str
@@ -150,7 +150,7 @@ def _oldest_unclaimed_seconds() -> float | None:
     return None if age is None else max(float(age), 0.0)
 
 
-#: A row that is sent anew waits since then, as long as it has not failed: `outbox.resend` says so.
+#: A row that is sent again waits since then, as long as it has not failed: `outbox.resend` says so.
 _OUTBOX: Final = """
 SELECT count(*), count(*) FILTER (WHERE send_attempts > 0),
        EXTRACT(EPOCH FROM clock_timestamp() - min(

@@ -169,14 +169,14 @@ def test_the_transports_events_are_counted_without_a_database_connection(lines: 
 
 
 def test_the_backlog_is_told_with_the_age_of_the_oldest(lines: Lines) -> None:
-    gauges.tell_backlog()
+    gauges.report_backlog()
     an_order()
     an_order()
     hour_ago = timezone.now() - timedelta(hours=1)
     OutboxEvent.objects.filter(pk=OutboxEvent.objects.earliest("pk").pk).update(
         created_at=hour_ago, next_attempt_at=timezone.now(), send_attempts=3
     )
-    gauges.tell_backlog()
+    gauges.report_backlog()
 
     assert told(lines, "OutboxUnsent") == [(0.0, ""), (2.0, "")]
     (nothing, _), (oldest, _) = told(lines, "OutboxOldestAgeSeconds")
@@ -193,7 +193,7 @@ def test_an_old_event_that_is_sent_anew_does_not_look_stuck(lines: Lines) -> Non
     )
 
     outbox.resend(sent.event_id)
-    gauges.tell_backlog()
+    gauges.report_backlog()
 
     assert told(lines, "OutboxUnsent") == [(1.0, "")]
     assert told(lines, "OutboxOldestAgeSeconds")[0][0] < 60

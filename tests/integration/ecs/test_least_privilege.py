@@ -19,7 +19,7 @@ from skincare.operations.deployment_checks import _ON_DLQ, _ON_QUEUE
 from tests.faults.faults import Denied
 from tests.faults.proxy import FaultProxy
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(600)
 
 QUEUE, DEAD_LETTERS = "skincare-order-events", "skincare-order-events-dlq"
 ROLES = {"web": "ApiTaskRole", "worker": "WorkerTaskRole"}

@@ -8,7 +8,7 @@ from tests.integration.telemetry.conftest import Watched
 from tests.log_lines import FIELDS, embedded_metric_problems
 
 # The first one starts the whole shop.
-pytestmark = pytest.mark.timeout(240)
+pytestmark = pytest.mark.timeout(600)
 
 
 def test_every_line_is_one_json_object_with_the_fields_of_all(watched: Watched) -> None:

@@ -4,6 +4,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+from skincare.local.deadline import busyness
 from skincare.telemetry.readiness import BoundedCheck
 
 
@@ -36,7 +37,7 @@ def test_a_check_that_hangs_is_answered_in_time_and_costs_one_thread() -> None:
         answers = list(callers.map(lambda _: check.passes(within=0.2), range(8)))
 
     assert answers == [False] * 8
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 2 * busyness()
     assert len(calls) == 1
     release.set()
     assert check.passes(within=5)

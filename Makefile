@@ -69,8 +69,8 @@ format: setup ## Bring the code into the one format
 chaos: setup ## Kill, hang and break everything for minutes, then count what was lost (CHAOS_EVENTS=2000)
 	$(BIN)/pytest -m chaos -s tests/chaos $(ARGS)
 
-bench: setup ## Compare this worker with stock Celery and a plain loop, on one SQS server
-	$(BIN)/python -m tests.bench $(ARGS)
+bench: setup .venv/bench-peers/.ready ## Measure queue, API, relay and large tables beside others (ARGS="api hot", AGAINST=<commit>)
+	$(BIN)/python -m tests.bench $(if $(AGAINST),--against $(AGAINST)) $(ARGS)
 
 native: setup .venv/localemu/.ready ## Redrive a dead-letter queue natively, on an SQS server that has move tasks
 	$(BIN)/pytest -m native tests/integration/operations $(ARGS)

@@ -1,32 +1,34 @@
-"""Measure all contestants, print the tables, and write them to var/bench.md.
+"""Measure this project, print the tables, and write them as Markdown to var/bench.md.
 
-    python -m tests.bench [--only NAME …] [--skip-shop] [--skip-quiet]
+    python -m tests.bench [PART …] [--only NAME …] [--rounds N] [--against COMMIT] [--small]
 
-Takes about six minutes. Times decide nothing: the exit status is 1 only if a contestant lost an
-event, or if skincare.sqs did one twice or left its message in the queue.
+Parts (default: all): no-op, shop, quiet, api, hot, inline, relay, large, memory. With --against,
+the programs of that commit and of this checkout are measured in alternation, three rounds, and the
+ratios printed. All parts take about half an hour. Times decide nothing: the exit status is 1 only
+if a consumer lost an event, or if skincare.sqs did one twice or left its message in the queue.
 """
 
 import argparse
 import os
 import sys
 import tempfile
-import time
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from uuid import uuid4
 
 from skincare.local.sqs import CLIENT_ENVIRONMENT
 from tests.bench import contestants as who
-from tests.bench.contestants import Contestant
-from tests.bench.measure import ROOT, worker
-from tests.bench.report import Results
-from tests.bench.server import BenchServer, bench_server
-from tests.bench.shop_orders import Shop, shop
-from tests.bench.work import Document
+from tests.bench.api import Api, HotProduct, Inline
+from tests.bench.bench import Bench, Part, say
+from tests.bench.consumers import Memory, NoOp, Quiet, ShopHandler
+from tests.bench.goals import against, goals
+from tests.bench.large_tables import LargeTables
+from tests.bench.relay_backlog import RelayBacklog
+from tests.bench.report import Consumers, Table, machine
+from tests.bench.server import bench_server
+from tests.bench.shop import Databases
+from tests.bench.subject import HERE, ROOT, Subject, commit
 
-STARTED = time.monotonic()
 ENVIRONMENT = {
     **CLIENT_ENVIRONMENT,  # no call can reach an account at AWS
     "DJANGO_SETTINGS_MODULE": "tests.settings",
@@ -34,140 +36,103 @@ ENVIRONMENT = {
     "LOG_LEVEL": "WARNING",  # here; the workers log as in production
 }
 REPORT = ROOT / "var" / "bench.md"
-LATENCIES_MS = (0, 10)
-IDLE_SECONDS = 15
-SLOW_EVENTS = 40  # at one a second
-FAST_EVENTS = 200  # at twenty a second
+SMALL_REPORT = ROOT / "var" / "bench-small.md"
+MILLIONS = 2_000_000
+ROUNDS_AGAINST = 3
 
-
-def events(count: int) -> list[Document]:
-    """Events in order, of no order that exists."""
-    run = uuid4().hex[:8]
-    return [
-        {
-            "event_id": f"bench-{run}-{number}",
-            "event_type": "payment.processed",
-            "order_id": str(uuid4()),
-            "payment_id": str(uuid4()),
-            "user_id": "guest",
-            "amount_rupiah": 125_000,
-            "created_at": "2026-11-11T00:00:00+07:00",
-        }
-        for number in range(count)
-    ]
-
-
-class Bench:
-    def __init__(self, server: BenchServer, folder: Path, chosen: Sequence[Contestant]) -> None:
-        self.server = server
-        self.folder = folder
-        self.chosen = chosen
-        self.results = Results(server.name)
-
-    def no_op_backlog(self) -> None:
-        """How fast each contestant works off a backlog of nothing, one after the other."""
-        for contestant in self.chosen:
-            count = min(contestant.backlog, self.server.max_backlog)
-            batches = {added: events(count) for added in LATENCIES_MS}
-            self._backlog(contestant, "no-op", batches, {})
-
-    def shop_backlog(self, shop: Shop) -> None:
-        """How fast each works off a backlog of paid orders."""
-        half = len(shop.events) // 2
-        for contestant in self.chosen:
-            count = min(contestant.shop_backlog, half)
-            if count:
-                batches = {0: shop.events[:count], 10: shop.events[half : half + count]}
-                self._backlog(contestant, "shop", batches, shop.copy())
-
-    def _backlog(
-        self,
-        contestant: Contestant,
-        handler: str,
-        batches: dict[int, list[Document]],
-        environment: dict[str, str],
-    ) -> None:
-        with worker(
-            self.server, contestant, handler, folder=self.folder, environment=environment
-        ) as running:
-            for added, batch in batches.items():
-                say(f"{contestant.name}: {len(batch)} events, {handler}, {added} ms")
-                result = running.throughput(batch, latency=added / 1000)
-                self.results.throughput[contestant.name, handler, added] = result
-            self.server.set_latency(0)
-
-    def quiet(self) -> None:
-        """What each does with little or nothing to do.
-
-        Side by side where the load is next to nothing, to save the reader's time.
-        """
-        with ExitStack() as stack:
-            running = {
-                contestant.name: stack.enter_context(
-                    worker(self.server, contestant, "no-op", folder=self.folder, environment={})
-                )
-                for contestant in self.chosen
-                if contestant.when_quiet
-            }
-            for one in running.values():
-                one.warm_up(events(who.PROCESSES))
-            names = list(running)
-            with ThreadPoolExecutor(len(names)) as pool:
-                say(f"all: {IDLE_SECONDS} s idle")
-                idle = pool.map(lambda name: running[name].idle_cpu(seconds=IDLE_SECONDS), names)
-                self.results.idle = dict(zip(names, idle, strict=True))
-                say(f"all: {SLOW_EVENTS} events, one a second")
-                slow = pool.map(
-                    lambda name: running[name].latency(events(SLOW_EVENTS), per_second=1), names
-                )
-                for name, result in zip(names, slow, strict=True):
-                    self.results.latency[name, 1] = result
-            for name, one in running.items():
-                say(f"{name}: {FAST_EVENTS} events, twenty a second")
-                self.results.latency[name, 20] = one.latency(events(FAST_EVENTS), per_second=20)
-
-
-def say(line: str) -> None:
-    print(f"{time.monotonic() - STARTED:4.0f} s  {line}", file=sys.stderr, flush=True)
+PARTS: dict[str, Callable[[Bench, list[who.Contestant]], Part]] = {
+    "no-op": NoOp,
+    "shop": ShopHandler,
+    "quiet": Quiet,
+    "api": lambda bench, _: Api(bench),
+    "hot": lambda bench, _: HotProduct(bench),
+    "inline": lambda bench, _: Inline(bench),
+    "relay": lambda bench, _: RelayBacklog(bench),
+    "large": lambda bench, _: LargeTables(bench),
+    "memory": lambda bench, _: Memory(bench),
+}
+COMPARED = ("no-op", "shop", "api", "hot", "relay", "memory")
+"""The parts that say something of another commit."""
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="contestants, by part of a name")
-    parser.add_argument("--skip-shop", action="store_true", help="only the handler without work")
-    parser.add_argument("--skip-quiet", action="store_true", help="only the backlogs")
-    options = parser.parse_args()
-    chosen = [
-        contestant
-        for contestant in who.ALL
-        if not options.only or any(part in contestant.name for part in options.only)
-    ]
+    options = _options()
     os.environ.pop("AWS_PROFILE", None)
     os.environ.update(ENVIRONMENT)
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder, bench_server() as server:
-        bench = Bench(server, Path(folder), chosen)
-        bench.no_op_backlog()
-        if not options.skip_shop:
-            say(f"placing {2 * who.SHOP_BACKLOG} orders")
-            with shop(2 * who.SHOP_BACKLOG) as orders:
-                bench.shop_backlog(orders)
-        if not options.skip_quiet:
-            bench.quiet()
-    results = bench.results
-    tables = results.tables(chosen)
-    notes = "\n".join(f"- {note}" for note in results.notes())
-    print("\n\n".join([results.about(), *(table.plain() for table in tables), notes]))
-    for remark in results.remarks():
-        print(remark)
-    REPORT.parent.mkdir(exist_ok=True)
-    REPORT.write_text(
-        "\n\n".join([results.about(), *(table.markdown() for table in tables), notes]) + "\n"
-    )
-    print(f"\nwritten to {REPORT.relative_to(ROOT)}")
-    faults = results.faults()
-    for fault in faults:
+    others = [
+        contestant
+        for contestant in (who.AGAINST if options.against else who.OTHERS)
+        if not options.only or any(part in contestant.name for part in options.only)
+    ]
+    rounds = options.rounds or (ROUNDS_AGAINST if options.against else 1)
+    with ExitStack() as stack:
+        subjects = [HERE]
+        if options.against:
+            say(f"checking out {options.against}")
+            subjects.insert(0, stack.enter_context(commit(options.against)))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
+        bench = Bench(
+            server=stack.enter_context(bench_server()),
+            databases=stack.enter_context(Databases()),
+            folder=folder,
+            rows=min(options.rows, 2000) if options.small else options.rows,
+            small=options.small,
+        )
+        tables = []
+        for name in options.parts or (COMPARED if options.against else PARTS):
+            part = PARTS[name](bench, others)
+            for number in range(rounds):
+                # Who comes first takes turns, too.
+                for subject in subjects if number % 2 == 0 else reversed(subjects):
+                    part.measure(subject)
+            tables += part.tables()
+    tables.append(goals(bench.numbers))
+    if options.against:
+        tables.append(_against(bench, subjects[0]))
+    _write(bench, [table for table in tables if table.rows])
+    for fault in bench.faults:
         print(f"FAILED: {fault}")
-    return 1 if faults else 0
+    return 1 if bench.faults else 0
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    parser.add_argument(
+        "--only", nargs="+", metavar="NAME", help="other consumers, by part of a name"
+    )
+    parser.add_argument("--rounds", type=int, help="how often each part is measured")
+    parser.add_argument("--against", metavar="COMMIT", help="measure that commit's programs too")
+    parser.add_argument("--rows", type=int, default=MILLIONS, help="events in the large tables")
+    parser.add_argument("--small", action="store_true", help="next to no load: does it all work?")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(
+            f"no part is called {', '.join(sorted(unknown))}: known are {', '.join(PARTS)}"
+        )
+    return options
+
+
+def _against(bench: Bench, other: Subject) -> Table:
+    return against(
+        bench.numbers,
+        here=(HERE.name, who.OURS.name),
+        other=(other.name, who.ours(other).name),
+    )
+
+
+def _write(bench: Bench, tables: list[Table]) -> None:
+    about = machine(bench.server.name)
+    notes = "\n".join(f"- {note}" for note in Consumers.notes())
+    print("\n\n".join([about, *(table.plain() for table in tables), notes]))
+    report = SMALL_REPORT if bench.small else REPORT
+    report.parent.mkdir(exist_ok=True)
+    report.write_text("\n\n".join([about, *(table.markdown() for table in tables), notes]) + "\n")
+    print(f"\nwritten to {report.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,6 @@ from tests.bench.workers.transport import POLICY
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-ROOT = Path(__file__).parents[2]
 START_SECONDS = 60
 STALL_SECONDS = 20
 """Without any event done for so long, what is not done yet counts as lost."""
@@ -148,6 +147,12 @@ class Worker:
         time.sleep(seconds)
         return (sum(self._process.cpu_times()[:2]) - before) / seconds * 100
 
+    def memory(self) -> tuple[float, float]:
+        """Megabytes that only it has: the main process, and all of its pool together."""
+        pool = self._process.children(recursive=True)
+        main, *others = [one.memory_full_info().uss / 1e6 for one in (self._process, *pool)]
+        return main, sum(others)
+
     def wait_ready(self) -> None:
         self._program.wait_ready(lambda: self._calls("ReceiveMessage") > 0, seconds=START_SECONDS)
 
@@ -235,7 +240,7 @@ def worker(
         contestant.command(handler),
         name=contestant.name,
         env=settings,
-        cwd=ROOT,
+        cwd=contestant.root,
         log=folder / f"{name}.log",
         stop_signal=SIGKILL,
     ) as program:

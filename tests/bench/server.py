@@ -5,27 +5,24 @@ ministack behind the fault proxy stands in, with smaller backlogs.
 """
 
 import asyncio
-import shutil
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import requests
 
 from skincare.local.sqs import REGION, SQSServer, free_port
 from skincare.local.supervised import Supervised
-from tests.faults.faults import Forward
-from tests.faults.proxy import FaultProxy
+from tests.bench import npm
+from tests.faults.faults import Fault, Forward, Hang, Slow, Status
+from tests.faults.proxy import FaultProxy, Injection
 from tests.faults.wire import Answer, Request
 
-SOURCE = Path(__file__).parent / "server"
-FOLDER = Path(sys.prefix) / "bench"
-FILES = ("package.json", "package-lock.json", "server.mjs")
-INSTALL_SECONDS = 300
+Health = Literal["healthy", "slow", "refusing", "hanging"]
+"""How SQS answers the senders: as told, after a second, with 503, or not at all."""
+
+SLOW_SECONDS = 1.0
 EMPTY_POLL_SECONDS = 0.1
 
 
@@ -38,6 +35,9 @@ class BenchServer(Protocol):
 
     def set_latency(self, seconds: float) -> None:
         """Add this to each call from now on, both ways in one."""
+
+    def set_health(self, health: Health) -> None:
+        """Answer every sending call so from now on."""
 
     def calls(self, queue: str) -> dict[str, int]:
         """How many calls of each action named this queue since `forget`."""
@@ -54,39 +54,12 @@ class BenchServer(Protocol):
 def bench_server() -> Iterator[BenchServer]:
     """The best server that this machine can run, for the time of the `with` block."""
     with ExitStack() as stack:
-        if install():
+        if npm.SERVER.install():
             yield stack.enter_context(_fauxqs())
         else:
             upstream = stack.enter_context(SQSServer())
             proxy = stack.enter_context(FaultProxy(upstream.endpoint_url))
             yield Ministack(proxy)
-
-
-def install() -> bool:
-    """Put fauxqs and its Node into FOLDER, versions and hashes as locked; False if that fails."""
-    npm = shutil.which("npm")
-    if all(_same(name) for name in FILES) and (FOLDER / "node_modules" / "fauxqs").exists():
-        return True
-    if npm is None:
-        print("npm is not installed.", file=sys.stderr)
-        return False
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir(parents=True)
-    for name in FILES[:2]:
-        shutil.copy(SOURCE / name, FOLDER)
-    command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
-    try:
-        subprocess.run(command, cwd=FOLDER, check=True, timeout=INSTALL_SECONDS)
-    except (subprocess.SubprocessError, OSError) as error:
-        print(f"fauxqs cannot be installed: {error}", file=sys.stderr)
-        return False
-    shutil.copy(SOURCE / FILES[2], FOLDER)  # last: it says that the rest is whole
-    return True
-
-
-def _same(name: str) -> bool:
-    installed = FOLDER / name
-    return installed.exists() and installed.read_bytes() == (SOURCE / name).read_bytes()
 
 
 class Fauxqs:
@@ -100,6 +73,9 @@ class Fauxqs:
 
     def set_latency(self, seconds: float) -> None:
         self._ask("PUT", f"latency/{seconds * 1000:g}")
+
+    def set_health(self, health: Health) -> None:
+        self._ask("PUT", f"health/{health}")
 
     def calls(self, queue: str) -> dict[str, int]:
         return self._ask("GET", f"counts/{queue}")
@@ -128,10 +104,11 @@ class Fauxqs:
 @contextmanager
 def _fauxqs() -> Iterator[Fauxqs]:
     port = free_port()
-    command = [str(FOLDER / "node_modules" / ".bin" / "node"), FILES[2], str(port), REGION]
+    folder = npm.SERVER.folder
+    command = [str(npm.NODE), npm.SERVER.program, str(port), REGION]
     with tempfile.TemporaryDirectory() as home:
-        environment = {"HOME": home, "PATH": str(FOLDER)}
-        with Supervised(command, name="fauxqs", cwd=FOLDER, env=environment) as program:
+        environment = {"HOME": home, "PATH": str(folder)}
+        with Supervised(command, name="fauxqs", cwd=folder, env=environment) as program:
             server = Fauxqs(port)
             program.wait_ready(server.answers)
             yield server
@@ -145,6 +122,13 @@ class _EmptyPoll:
         return Answer.of({})
 
 
+_FAULTS: dict[Health, Fault] = {
+    "slow": Slow(SLOW_SECONDS),
+    "refusing": Status(503),
+    "hanging": Hang(),
+}
+
+
 class Ministack:
     """ministack behind the fault proxy. The proxy shares the cores with what is measured."""
 
@@ -154,10 +138,19 @@ class Ministack:
     def __init__(self, proxy: FaultProxy) -> None:
         self._proxy = proxy
         self._gates = ExitStack()
+        self._faults: list[Injection] = []
         self.endpoint_url = proxy.url
 
     def set_latency(self, seconds: float) -> None:
         self._proxy.latency = seconds
+
+    def set_health(self, health: Health) -> None:
+        for injection in self._faults:
+            injection.clear()
+        self._faults.clear()
+        if fault := _FAULTS.get(health):
+            for action in ("SendMessage", "SendMessageBatch"):
+                self._faults.append(self._proxy.inject(fault, action=action))
 
     def calls(self, queue: str) -> dict[str, int]:
         counts: dict[str, int] = {}

@@ -19,7 +19,6 @@ def make_app(*, queue_url: str, endpoint_url: str) -> Celery:
         queues={queue_url.rsplit("/", 1)[-1]: queue_url},
         region=REGION,
         endpoint_url=endpoint_url,
-        adopt=None,
     )
     return app
 

@@ -7,7 +7,7 @@ from django.db import transaction
 
 from orders import stock
 from orders.locks import lock_products
-from orders.models import Product
+from orders.models import Category, Product
 from orders.search import refresh_search
 from skincare.events.schema import new_event_id
 
@@ -52,6 +52,8 @@ def _seed_product(entry: SeedProduct) -> bool:
         defaults={
             "name": entry.name,
             "description": entry.description,
+            "category": category_of(entry.sku),
+            "picture": f"orders/products/{category_of(entry.sku)}.png",
             "price_rupiah": entry.price_rupiah,
         },
     )
@@ -63,6 +65,27 @@ def _seed_product(entry: SeedProduct) -> bool:
             order_id=None,
         )
     return is_new
+
+
+#: How the sku of a product begins.
+_CATEGORIES: Final = {
+    "CLN": Category.CLEANSER,
+    "TON": Category.TONER,
+    "ESS": Category.TONER,
+    "SRM": Category.SERUM,
+    "MST": Category.MOISTURISER,
+    "SUN": Category.SUNSCREEN,
+    "MSK": Category.MASK,
+    "EYE": Category.TREATMENT,
+    "SPT": Category.TREATMENT,
+    "LIP": Category.BODY,
+    "BDY": Category.BODY,
+}
+
+
+def category_of(sku: str) -> Category:
+    """Return the category that the sku's first letters stand for."""
+    return _CATEGORIES.get(sku[:3], Category.OTHER)
 
 
 CATALOGUE: Final = (

@@ -31,6 +31,7 @@ from orders.idempotency import check_key, claim_key
 from orders.locks import lock_products
 from orders.models import GUEST, SKU_PATTERN, Order, OrderLine, Product
 from orders.order_numbers import new_order_number
+from orders.sentences import Sentence
 from skincare.events.outbox import publish
 from skincare.events.schema import ORDER_CONFIRMED, Event, new_event_id
 from skincare.telemetry import metrics
@@ -109,19 +110,36 @@ def place_order(
 
 def _check_cart(items: Sequence[Item]) -> None:
     if not items:
-        raise EmptyCart("must have at least one item")
+        raise EmptyCart(
+            Sentence("must have at least one item", "harus berisi setidaknya satu barang")
+        )
     if len(items) > settings.CHECKOUT_MAX_LINES:
-        raise TooManyLines(f"must have at most {settings.CHECKOUT_MAX_LINES} items")
+        raise TooManyLines(
+            Sentence(
+                "must have at most {most} items",
+                "paling banyak berisi {most} barang",
+                most=settings.CHECKOUT_MAX_LINES,
+            )
+        )
     first_at: dict[str, int] = {}
     for index, item in enumerate(items):
         if not 1 <= item.quantity <= settings.CHECKOUT_MAX_QUANTITY:
             raise QuantityOutOfRange(
-                f"must be 1 to {settings.CHECKOUT_MAX_QUANTITY}", field=f"items[{index}].quantity"
+                Sentence(
+                    "must be 1 to {most}",
+                    "harus 1 sampai {most}",
+                    most=settings.CHECKOUT_MAX_QUANTITY,
+                ),
+                field=f"items[{index}].quantity",
             )
         first = first_at.setdefault(item.sku, index)
         if first != index:
             raise DuplicateSku(
-                f"is in items[{first}] too: put all pieces of a product into one item",
+                Sentence(
+                    "is in items[{first}] too: put all pieces of a product into one item",
+                    "juga ada di items[{first}]: gabungkan satu produk dalam satu baris",
+                    first=first,
+                ),
                 field=f"items[{index}].sku",
             )
 
@@ -131,9 +149,17 @@ def _check_email(email: str) -> None:
     try:
         validate_email(email)
     except ValidationError:
-        raise InvalidEmail("must be an email address") from None
+        raise InvalidEmail(
+            Sentence("must be an email address", "harus berupa alamat surel")
+        ) from None
     if len(email) > longest:
-        raise InvalidEmail(f"must be at most {longest} characters")
+        raise InvalidEmail(
+            Sentence(
+                "must be at most {longest} characters",
+                "paling panjang {longest} karakter",
+                longest=longest,
+            )
+        )
 
 
 def _make_order(
@@ -195,14 +221,23 @@ def _lock_cart(items: Sequence[Item]) -> Mapping[str, Product]:
     products = {product.sku: product for product in locked.values()}
     for index, item in enumerate(items):
         if item.sku not in products:
-            raise UnknownSku("is not a product that we sell", field=f"items[{index}].sku")
+            raise UnknownSku(
+                Sentence("is not a product that we sell", "bukan produk yang kami jual"),
+                field=f"items[{index}].sku",
+            )
     wanted = {products[item.sku].pk: item.quantity for item in items}
     short = {s.product_id: s for s in stock.shortages(wanted, stock.levels_of(locked))}
     for index, item in enumerate(items):
         if shortage := short.get(products[item.sku].pk):
             left = shortage.available
             raise NotEnoughStock(
-                f"must be at most {left}, that is all we have" if left else "none is left",
+                Sentence(
+                    "must be at most {left}, that is all we have",
+                    "paling banyak {left}, hanya itu yang tersisa",
+                    left=left,
+                )
+                if left
+                else Sentence("none is left", "sudah habis"),
                 field=f"items[{index}].quantity",
             )
     return products

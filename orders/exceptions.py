@@ -6,6 +6,7 @@ The docstring of a checkout refusal is the title that its buyer reads.
 from collections.abc import Iterable
 from typing import ClassVar
 
+from orders.sentences import Sentence
 from skincare.events.exceptions import TerminalError
 
 
@@ -55,7 +56,12 @@ class CheckoutRefused(Exception):
         self.where = self.field if field is None else field
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.rule}"
+        return str(self.detail)
+
+    @property
+    def detail(self) -> str:
+        """What is wrong this time: the field and the rule that it breaks."""
+        return Sentence("{field}: {rule}", "{field}: {rule}", field=self.where, rule=self.rule)
 
 
 class MissingIdempotencyKey(CheckoutRefused):
@@ -116,4 +122,7 @@ class UnknownPaymentMethod(CheckoutRefused):
     field = "payment_method"
 
     def __init__(self, offered: Iterable[str]) -> None:
-        super().__init__(f"must be one of: {', '.join(offered)}")
+        names = ", ".join(offered)
+        super().__init__(
+            Sentence("must be one of: {names}", "harus salah satu dari: {names}", names=names)
+        )

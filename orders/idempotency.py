@@ -18,6 +18,7 @@ from orders.exceptions import (
     MissingIdempotencyKey,
 )
 from orders.models import CheckoutRequest
+from orders.sentences import Sentence
 
 _VISIBLE_ASCII: Final = re.compile(r"[\x21-\x7e]+\Z")
 
@@ -25,10 +26,21 @@ _VISIBLE_ASCII: Final = re.compile(r"[\x21-\x7e]+\Z")
 def check_key(key: str | None) -> str:
     """Return the key. Raises `MissingIdempotencyKey` and `InvalidIdempotencyKey`."""
     if not key:
-        raise MissingIdempotencyKey("must be sent: a value of your own, new for each order")
+        raise MissingIdempotencyKey(
+            Sentence(
+                "must be sent: a value of your own, new for each order",
+                "harus dikirim: nilai buatan sendiri, baru untuk tiap pesanan",
+            )
+        )
     longest: int = settings.IDEMPOTENCY_KEY_MAX_LENGTH
     if len(key) > longest or not _VISIBLE_ASCII.match(key):
-        raise InvalidIdempotencyKey(f"must be 1 to {longest} visible ASCII characters")
+        raise InvalidIdempotencyKey(
+            Sentence(
+                "must be 1 to {longest} visible ASCII characters",
+                "harus 1 sampai {longest} karakter ASCII yang terlihat",
+                longest=longest,
+            )
+        )
     return key
 
 
@@ -56,5 +68,10 @@ def claim_key(
     )
     request = CheckoutRequest.objects.get(scope=scope, key=key)
     if request.body_hash != wanted:
-        raise IdempotencyKeyReused("was used before with another body: use a new one")
+        raise IdempotencyKeyReused(
+            Sentence(
+                "was used before with another body: use a new one",
+                "sudah dipakai dengan isi lain: pakai yang baru",
+            )
+        )
     return request, request.order_id == order_id

@@ -16,6 +16,20 @@ SKU_PATTERN = r"\A[A-Z0-9][A-Z0-9-]{1,39}\Z"
 GUEST = "guest"
 
 
+class Category(models.TextChoices):
+    """What a product is for; the label is what buyers read."""
+
+    CLEANSER = "cleanser", "Pembersih"
+    TONER = "toner", "Toner dan esens"
+    SERUM = "serum", "Serum"
+    MOISTURISER = "moisturiser", "Pelembap"
+    SUNSCREEN = "sunscreen", "Tabir surya"
+    MASK = "mask", "Masker"
+    TREATMENT = "treatment", "Perawatan khusus"
+    BODY = "body", "Tubuh dan bibir"
+    OTHER = "other", "Lainnya"
+
+
 class Product(models.Model):
     """Something for sale, with its numbers on the shelf and its entry in the search.
 
@@ -26,6 +40,15 @@ class Product(models.Model):
     sku = models.CharField(max_length=40, unique=True, validators=[RegexValidator(SKU_PATTERN)])
     name = models.CharField(max_length=120)
     description = models.TextField(blank=True)
+    category = models.CharField(
+        max_length=20, choices=Category, default=Category.OTHER, db_default=Category.OTHER
+    )
+    picture = models.CharField(
+        max_length=300,
+        blank=True,
+        db_default="",
+        help_text="an https address, or the name of a static file of the shop",
+    )
     price_rupiah = models.BigIntegerField(validators=[MinValueValidator(0)])
     stock = models.IntegerField(default=0, editable=False)
     reserved = models.IntegerField(default=0, editable=False)

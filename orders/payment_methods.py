@@ -16,11 +16,12 @@ class PaymentMethod:
     """One way to pay.
 
     `open` is called inside checkout's transaction with the new order, and must only write to the
-    database: what it does is undone when checkout fails.
+    database: what it does is undone when checkout fails. `label` is what a buyer reads.
     """
 
     name: str
     open: Callable[[Order], None]
+    label: str = ""
 
 
 _methods: dict[str, PaymentMethod] = {}

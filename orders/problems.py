@@ -1,9 +1,14 @@
 """Refusals as problem documents (RFC 9457, application/problem+json)."""
 
 from collections.abc import Iterable
+from http import HTTPStatus
 from typing import Final, NotRequired, TypedDict
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils.cache import patch_vary_headers
+
+from orders.problem_types import PROBLEM_TYPES
+from orders.sentences import Language, in_language, language_of
 
 CONTENT_TYPE: Final = "application/problem+json"
 #: Problem types are names, not pages: RFC 9457 allows URIs that cannot be dereferenced.
@@ -51,16 +56,42 @@ class Problem(Exception):
         self.detail = detail
         self.errors = list(errors)
 
-    def document(self) -> ProblemDocument:
-        """Return the JSON-ready body."""
-        document = ProblemDocument(type=self.type, title=self.title, status=self.status)
+    @property
+    def name(self) -> str:
+        """The last part of the type, by which the catalogue knows it."""
+        return self.type.removeprefix(TYPE_PREFIX)
+
+    def document(self, language: Language = "en") -> ProblemDocument:
+        """Return the JSON-ready body in one of the shop's languages."""
+        known = PROBLEM_TYPES.get(self.name)
+        title = known.title if known and language != "en" else self.title
+        document = ProblemDocument(
+            type=self.type, title=in_language(title, language), status=self.status
+        )
         if self.detail:
-            document["detail"] = self.detail
+            document["detail"] = in_language(self.detail, language)
         if self.errors:
-            document["errors"] = self.errors
+            document["errors"] = [
+                {"field": error["field"], "rule": in_language(error["rule"], language)}
+                for error in self.errors
+            ]
         return document
 
 
+def problem_of(name: str, *, detail: str = "") -> Problem:
+    """Return the problem of this name, with the status and title of the catalogue."""
+    known = PROBLEM_TYPES[name]
+    return Problem(status=known.status, type=name, title=known.title, detail=detail)
+
+
 def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
-    """Return the answer for `problem`."""
-    return JsonResponse(problem.document(), status=problem.status, content_type=CONTENT_TYPE)
+    """Return the answer for `problem`, in the language that the caller likes best."""
+    language = language_of(request)
+    response = JsonResponse(
+        problem.document(language), status=problem.status, content_type=CONTENT_TYPE
+    )
+    response["Content-Language"] = language
+    if problem.status == HTTPStatus.UNAUTHORIZED:
+        response["WWW-Authenticate"] = "Bearer"
+    patch_vary_headers(response, ["Accept-Language"])
+    return response

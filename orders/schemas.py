@@ -5,13 +5,15 @@ range, each with a problem of its own.
 """
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from django.conf import settings
 from ninja import Field, Schema
 from pydantic import ConfigDict
 
+from orders.models import Category, Product
+from orders.pictures import picture_url
 from orders.status import OrderStatus
 
 
@@ -87,9 +89,15 @@ class ProductOut(Schema):
     sku: str
     name: str
     description: str
+    category: Category
+    picture_url: Annotated[str | None, Field(description="of a PNG or JPEG, 240 pixels or more")]
     price_rupiah: int
     currency: Literal["IDR"] = "IDR"
     available: Annotated[int, Field(description="pieces that can be bought now")]
+
+    @staticmethod
+    def resolve_picture_url(product: Product, context: dict[str, Any]) -> str | None:
+        return picture_url(product.picture, base_url=context["request"].build_absolute_uri("/"))
 
 
 class ProductsOut(Schema):
@@ -101,15 +109,58 @@ class ProductsOut(Schema):
     offset: int
 
 
+class CategoryOut(Schema):
+    """A category, and how many of its products are shown."""
+
+    name: Category
+    label: Annotated[str, Field(description="what buyers read")]
+    products: int
+
+
+class CategoriesOut(Schema):
+    items: list[CategoryOut]
+
+
+class PaymentMethodOut(Schema):
+    """What `payment_method` of a checkout may be."""
+
+    name: str
+    label: Annotated[str, Field(description="what buyers read, in the language asked for")]
+
+
+class PaymentMethodsOut(Schema):
+    items: list[PaymentMethodOut]
+
+
+class TextsOut(Schema):
+    """One text in both languages."""
+
+    en: str
+    id: str
+
+
+class ProblemTypeOut(Schema):
+    """A kind of problem. Its `type` is "urn:problem-type:skincare:" and the name."""
+
+    name: str
+    status: int
+    title: TextsOut
+    remedy: Annotated[TextsOut, Field(description="what the client does then")]
+
+
+class ProblemTypesOut(Schema):
+    items: list[ProblemTypeOut]
+
+
 class FieldErrorOut(Schema):
     field: Annotated[str, Field(examples=["items[0].quantity"])]
     rule: str
 
 
 class ProblemOut(Schema):
-    """A problem document (RFC 9457)."""
+    """A problem document (RFC 9457), in English, or Indonesian where Accept-Language says so."""
 
-    type: str
+    type: Annotated[str, Field(description="stable: the kinds are at GET /v1/problems")]
     title: str
     status: int
     detail: str = ""

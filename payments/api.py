@@ -57,7 +57,14 @@ def _add_route(gateway: Gateway) -> None:
         f"/webhooks/{gateway.name}",
         response=_RESPONSES,
         summary=gateway.webhook_summary,
-        openapi_extra={"requestBody": _BODY, "parameters": [*gateway.webhook_parameters]},
+        openapi_extra={
+            "requestBody": _BODY,
+            "parameters": [*gateway.webhook_parameters],
+            "x-problems": [
+                *("webhook-forged", "webhook-malformed", "webhook-too-large"),
+                *("webhook-order-not-known-yet", "webhook-not-stored"),
+            ],
+        },
     )(webhook)
 
 

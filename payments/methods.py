@@ -1,14 +1,28 @@
 """The ways to pay that checkout offers: one for each enabled provider, and "free"."""
 
 from functools import partial
+from typing import Final
 
 from django.conf import settings
 
 from orders.models import Order
 from orders.payment_methods import FREE, PaymentMethod, register
+from orders.sentences import Sentence
 from payments.models import Payment
 from payments.notifications import record
 from payments.providers import provider
+
+_LABELS: Final[dict[str, str]] = {
+    "midtrans": Sentence(
+        "QRIS, e-wallet, bank transfer or card, by Midtrans",
+        "QRIS, dompet digital, transfer bank, atau kartu, lewat Midtrans",
+    ),
+    "xendit": Sentence(
+        "QRIS, e-wallet, virtual account or card, by Xendit",
+        "QRIS, dompet digital, virtual account, atau kartu, lewat Xendit",
+    ),
+    "sandbox": Sentence("Paid at once (for tests)", "Langsung lunas (untuk percobaan)"),
+}
 
 
 def register_enabled() -> None:
@@ -19,7 +33,11 @@ def register_enabled() -> None:
 
 def method(name: str) -> PaymentMethod:
     """Return the payment method of one provider. Raises `UnknownProvider`."""
-    return PaymentMethod(name=provider(name).name, open=partial(open_payment, provider_name=name))
+    return PaymentMethod(
+        name=provider(name).name,
+        open=partial(open_payment, provider_name=name),
+        label=_LABELS.get(name, name),
+    )
 
 
 def open_payment(order: Order, *, provider_name: str) -> None:

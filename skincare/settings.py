@@ -6,6 +6,7 @@ several must agree on in the apps' checks.
 """
 
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -165,6 +166,22 @@ if IN_PRODUCTION:
         if vars()[name]:
             check_secret(name, vars()[name])
 
+# What buyers' tokens are signed with: the newer secret, then the one before it; none: only guests.
+BUYER_TOKEN_SECRETS = env.words("BUYER_TOKEN_SECRETS", default=[])
+if any(len(secret) < 32 for secret in BUYER_TOKEN_SECRETS):
+    raise ImproperlyConfigured(
+        "BUYER_TOKEN_SECRETS has one of less than 32 characters: use the 32 random bytes or more "
+        "that HS256 asks for."
+    )
+# Which origins' pages may call /v1 from a browser; none: CORS is off.
+CORS_ALLOWED_ORIGINS = env.words("CORS_ALLOWED_ORIGINS", default=[])
+for origin in CORS_ALLOWED_ORIGINS:
+    if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?", origin):
+        raise ImproperlyConfigured(
+            "CORS_ALLOWED_ORIGINS has what is no origin: list origins like https://shop.example, "
+            "comma-separated, without a path."
+        )
+
 SENTRY_DSN = env.text("SENTRY_DSN")
 if SENTRY_DSN:
     connections.check_sentry_dsn("SENTRY_DSN", SENTRY_DSN)
@@ -251,6 +268,7 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.postgres",
+    "corsheaders",
     "ninja",
     "skincare.events",
     "orders",
@@ -260,7 +278,9 @@ MIDDLEWARE = [
     "skincare.telemetry.request_id.RequestIdMiddleware",
     "skincare.telemetry.health.HealthMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "corsheaders.middleware.CorsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "skincare.json_errors.JsonErrorsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "skincare.operations.language.EnglishAdminMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -295,6 +315,14 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024  # bytes; gateways' notifications are a few kilobytes
+
+CORS_URLS_REGEX = r"^/v1/"
+CORS_ALLOW_HEADERS = (
+    *("accept", "accept-language", "authorization", "content-type"),
+    *("idempotency-key", "x-request-id"),
+)
+CORS_EXPOSE_HEADERS = ("Allow", "Content-Language", "Location", "Retry-After", "X-Request-ID")
+CORS_PREFLIGHT_MAX_AGE = 86_400  # seconds
 
 LANGUAGE_CODE = "id"
 LANGUAGES = [("id", "Bahasa Indonesia"), ("en", "English")]
@@ -332,6 +360,7 @@ keep_secret(  # from all lines and reports
         XENDIT_CALLBACK_TOKEN,
         MIDTRANS_SERVER_KEY_PREVIOUS,
         XENDIT_CALLBACK_TOKEN_PREVIOUS,
+        *BUYER_TOKEN_SECRETS,
         str(DATABASES["default"].get("PASSWORD", "")),
         str(vars().get("EMAIL_HOST_PASSWORD", "")),
     ]

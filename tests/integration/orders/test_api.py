@@ -314,6 +314,8 @@ def test_products_are_searched_and_paged(client: Client) -> None:
         "sku": Product.objects.get(name="Serum Mawar").sku,
         "name": "Serum Mawar",
         "description": "",
+        "category": "other",
+        "picture_url": None,
         "price_rupiah": 40_000,
         "currency": "IDR",
         "available": 3,
@@ -361,7 +363,7 @@ def test_openapi_names_the_header_the_limits_and_every_answer(client: Client) ->
     checkout = paths["/v1/checkout"]["post"]
     (header,) = checkout["parameters"]
     assert (header["name"], header["in"], header["required"]) == ("Idempotency-Key", "header", True)
-    assert set(checkout["responses"]) == {"201", "400", "409", "422"}
+    assert set(checkout["responses"]) == {"201", "400", "401", "409", "413", "422"}
     assert set(paths["/v1/orders/{order_id}"]["get"]["responses"]) == {"200", "404", "422"}
     assert set(paths["/v1/products"]["get"]["responses"]) == {"200", "422"}
     assert header["schema"]["maxLength"] == 255

@@ -3,6 +3,8 @@
 from django.db import models
 from django.db.models.functions import Now
 
+from skincare.events.moments import EARLIEST, LATEST
+
 
 class OutboxEvent(models.Model):
     """An event that its producer committed; the relay sends it to SQS and marks it sent.
@@ -18,6 +20,8 @@ class OutboxEvent(models.Model):
     sent_at = models.DateTimeField(null=True, blank=True)
     send_attempts = models.PositiveIntegerField(default=0)
     next_attempt_at = models.DateTimeField(db_default=Now())
+    #: Until then the relay that sends it has it for itself.
+    leased_until = models.DateTimeField(null=True, blank=True, editable=False)
     last_error = models.CharField(max_length=500, blank=True)
 
     class Meta:
@@ -31,7 +35,12 @@ class OutboxEvent(models.Model):
                 condition=models.Q(sent_at__isnull=True),
             ),
             models.Index(fields=["order_id"], name="outbox_order"),
-            models.Index(fields=["sent_at"], name="outbox_sent_at"),
+            # Without the unsent rows: the relay's question would be answered from it, and sorted.
+            models.Index(
+                fields=["sent_at"],
+                name="outbox_sent",
+                condition=models.Q(sent_at__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:
@@ -73,6 +82,10 @@ class ProcessedEvent(models.Model):
     claimed_at = models.DateTimeField(db_default=Now())
     effects_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
+    #: Its email waits for the provider: until the outbox sends it again, since when, how often.
+    put_off_until = models.DateTimeField(null=True, blank=True)
+    put_off_since = models.DateTimeField(null=True, blank=True)
+    put_offs = models.PositiveIntegerField(default=0, db_default=0)
 
     class Meta:
         verbose_name = "processed event"
@@ -88,6 +101,12 @@ class ProcessedEvent(models.Model):
             models.Index(fields=["order_id"], name="processed_order"),
             models.Index(fields=["status", "claimed_at"], name="processed_status"),
             models.Index(fields=["finished_at"], name="processed_finished_at"),
+            models.Index(fields=["payment_id"], name="processed_payment"),
+            models.Index(
+                fields=["put_off_until"],
+                name="processed_put_off",
+                condition=models.Q(put_off_until__isnull=False),
+            ),
         ]
         constraints = [
             models.CheckConstraint(
@@ -100,6 +119,11 @@ class ProcessedEvent(models.Model):
                 name="processed_finished_has_time",
                 condition=models.Q(status__in=["done", "skipped"], finished_at__isnull=False)
                 | models.Q(status__in=["processing", "effects_done", "failed"]),
+            ),
+            # `skincare.events.moments`, for whoever writes without it.
+            models.CheckConstraint(
+                name="processed_created_in_bounds",
+                condition=models.Q(created_at__gte=EARLIEST, created_at__lte=LATEST),
             ),
         ]
 

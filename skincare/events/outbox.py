@@ -67,7 +67,11 @@ def resend(event_id: str) -> None:
     """
     with transaction.atomic():
         again = OutboxEvent.objects.filter(event_id=event_id).update(
-            sent_at=None, send_attempts=0, next_attempt_at=Now(), last_error=""
+            sent_at=None,
+            send_attempts=0,
+            next_attempt_at=Now(),
+            leased_until=None,
+            last_error="",
         )
         if not again:
             processed = ProcessedEvent.objects.filter(event_id=event_id).first()

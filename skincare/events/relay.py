@@ -1,32 +1,36 @@
 """The relay: sends unsent outbox rows to SQS in batches and marks them sent.
 
 It runs as one background thread in each process that publishes, and as `manage.py relay_outbox`.
-Rows stay locked while they are sent, so two relays never send the same row at once; a relay that
-dies frees its rows at once. Where SQS took a batch and its answer was lost, the batch is sent
-twice, and the consumer's claim copes.
+Rows are leased first, then sent while no transaction is open, then marked: a slow SQS holds no
+lock, and two relays never send the same row at once. The rows of a relay that dies are sent by
+another one when the lease is over. Where SQS took a batch and its answer was lost, the batch is
+sent twice, and the consumer's claim copes. Leases and waits go by the database's clock.
 """
 
+import json
 import os
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 import structlog
 from celery import Celery
 from django.conf import settings
-from django.db import close_old_connections, connection, transaction
-from django.db.models import F
-from django.db.models.functions import Now
-from django.utils import timezone
+from django.db import close_old_connections, connection
 from django.utils.module_loading import import_string
 
-from skincare.events.models import OutboxEvent
 from skincare.events.routing import task_for
 
 log = structlog.get_logger(__name__)
+
+#: Rows of one SendMessageBatch.
+_BATCH: Final = 10
 
 
 @dataclass(frozen=True)
@@ -38,31 +42,39 @@ class Relayed:
     sqs_failed: bool = False
 
 
-def run_once() -> Relayed:
-    """Lock up to `settings.RELAY_ROWS` unsent rows, send them, mark them; return what happened.
+class _Row(NamedTuple):
+    id: int
+    event_id: str
+    event_type: str
+    payload: dict[str, Any]
+    send_attempts: int
 
-    Errors of SQS are counted, never raised; errors of the database are.
+
+@dataclass(frozen=True)
+class _Failure:
+    error: str
+    sender_fault: bool
+
+
+def run_once(*, in_flight: int = 1) -> Relayed:
+    """Lease up to `settings.RELAY_ROWS` unsent rows, send them, mark them; return what happened.
+
+    `in_flight` is how many batches are sent at the same time. Errors of SQS are counted, never
+    raised; errors of the database are.
     """
-    with transaction.atomic():
-        rows = list(
-            OutboxEvent.objects.select_for_update(skip_locked=True)
-            .filter(sent_at__isnull=True, next_attempt_at__lte=Now())
-            .order_by("next_attempt_at", "id")[: settings.RELAY_ROWS]
-        )
-        if not rows:
-            return Relayed()
-        started = time.monotonic()
-        failures = _send(rows)
-        sent = [row.id for row in rows if row.event_id not in failures]
-        OutboxEvent.objects.filter(id__in=sent).update(
-            sent_at=Now(), send_attempts=F("send_attempts") + 1, last_error=""
-        )
-        failed = [row for row in rows if row.event_id in failures]
-        # Rows are put off singly only where SQS itself works: when it is down they must all go out
-        # as soon as it is back.
-        sqs_failed = not sent and not any(failures[row.event_id].sender_fault for row in failed)
-        for row in failed:
-            _record_failure(row, failures[row.event_id], put_off=not sqs_failed)
+    rows, leased_until = _lease()
+    if not rows:
+        return Relayed()
+    started = time.monotonic()
+    failures, untried = _send(rows, in_flight=in_flight)
+    sent = [row for row in rows if row.event_id not in failures and row.id not in untried]
+    failed = [row for row in rows if row.event_id in failures]
+    # Rows are put off singly only where SQS itself works: when it is down they must all go out as
+    # soon as it is back.
+    sqs_failed = not sent and not any(failures[row.event_id].sender_fault for row in failed)
+    _mark_sent([row.id for row in sent], leased_until)
+    _record_failures(failed, failures, leased_until, put_off=not sqs_failed)
+    _release(untried, leased_until)
     log.info(
         "outbox_relayed",
         sent=len(sent),
@@ -72,14 +84,73 @@ def run_once() -> Relayed:
     return Relayed(sent=len(sent), failed=len(failed), sqs_failed=sqs_failed)
 
 
-@dataclass(frozen=True)
-class _Failure:
-    error: str
-    sender_fault: bool
+#: Sent rows, nearly all of the table, are not in the index that this reads. Whoever resends a row
+#: ends its lease, so the marks below leave a row alone that is to go out once more.
+_LEASE: Final = """
+UPDATE events_outboxevent
+SET leased_until = statement_timestamp() + make_interval(secs => %(seconds)s)
+WHERE id IN (
+    SELECT id FROM events_outboxevent
+    WHERE sent_at IS NULL AND next_attempt_at <= statement_timestamp()
+      AND (leased_until IS NULL OR leased_until <= statement_timestamp())
+    ORDER BY next_attempt_at, id LIMIT %(rows)s FOR UPDATE SKIP LOCKED
+)
+RETURNING id, event_id, event_type, payload::text, send_attempts, next_attempt_at, leased_until
+"""
 
 
-def _send(rows: Sequence[OutboxEvent]) -> dict[str, _Failure]:
-    """Send the rows as Celery messages in batches; return the failures by event id."""
+def _lease() -> tuple[list[_Row], datetime | None]:
+    """Lease what is due; return the rows, the oldest first, and until when the lease lasts."""
+    parameters = {"seconds": settings.RELAY_LEASE_SECONDS, "rows": settings.RELAY_ROWS}
+    with connection.cursor() as cursor:
+        cursor.execute(_LEASE, parameters)
+        found = cursor.fetchall()
+    found.sort(key=lambda row: (row[5], row[0]))
+    rows = [
+        _Row(number, event_id, event_type, json.loads(payload), attempts)
+        for number, event_id, event_type, payload, attempts, _, _ in found
+    ]
+    return rows, found[0][6] if found else None
+
+
+def _send(rows: Sequence[_Row], *, in_flight: int) -> tuple[dict[str, _Failure], set[int]]:
+    """Send the rows as Celery messages; return failures by event id, and the ids not tried.
+
+    No call is begun that the lease could not outlast, and none after one that was not answered:
+    each would take as long, and the rows fail together.
+    """
+    last_start = time.monotonic() + settings.RELAY_LEASE_SECONDS / 2
+    failures: dict[str, _Failure] = {}
+    untried: set[int] = set()
+    broken: list[_Failure] = []
+
+    def send(batch: list[_Row]) -> None:
+        if broken:
+            failures.update({row.event_id: broken[0] for row in batch})
+        elif time.monotonic() > last_start:
+            untried.update(row.id for row in batch)
+        else:
+            found = _send_batch(batch)
+            failures.update(found)
+            if len(found) == len(batch) and not any(f.sender_fault for f in found.values()):
+                broken.append(next(iter(found.values())))
+
+    if in_flight == 1:
+        for batch in _batches(rows):
+            send(batch)
+    else:
+        with ThreadPoolExecutor(in_flight, thread_name_prefix="outbox-sender") as senders:
+            list(senders.map(send, _batches(rows)))
+    return failures, untried
+
+
+def _batches(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
+    remaining = iter(rows)
+    while batch := list(islice(remaining, _BATCH)):
+        yield batch
+
+
+def _send_batch(rows: Sequence[_Row]) -> dict[str, _Failure]:
     app: Celery = import_string(settings.CELERY_APP)
     try:
         with app.producer_or_acquire() as producer, producer.channel.batch() as batch:
@@ -99,18 +170,58 @@ def _send(rows: Sequence[OutboxEvent]) -> dict[str, _Failure]:
     }
 
 
-def _record_failure(row: OutboxEvent, failure: _Failure, *, put_off: bool) -> None:
-    row.send_attempts += 1
-    row.last_error = failure.error[:500]
-    if put_off:
-        row.next_attempt_at = timezone.now() + timedelta(seconds=backoff(row.send_attempts))
-    row.save(update_fields=["send_attempts", "last_error", "next_attempt_at"])
-    log.warning(
-        "outbox_row_failed",
-        event_id=row.event_id,
-        attempts=row.send_attempts,
-        sender_fault=failure.sender_fault,
-    )
+def _mark_sent(ids: Sequence[int], leased_until: datetime | None) -> None:
+    if not ids:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE events_outboxevent SET sent_at = clock_timestamp(), leased_until = NULL,"
+            " send_attempts = send_attempts + 1, last_error = ''"
+            " WHERE id = ANY(%s) AND leased_until = %s",
+            [list(ids), leased_until],
+        )
+
+
+def _record_failures(
+    rows: Sequence[_Row],
+    failures: dict[str, _Failure],
+    leased_until: datetime | None,
+    *,
+    put_off: bool,
+) -> None:
+    """Record why the rows were not sent, and end their lease; wait a while where `put_off`."""
+    if not rows:
+        return
+    waits = [backoff(row.send_attempts + 1) if put_off else 0.0 for row in rows]
+    errors = [failures[row.event_id].error[:500].replace("\x00", "") for row in rows]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE events_outboxevent AS row SET send_attempts = send_attempts + 1,"
+            " last_error = failed.error, leased_until = NULL, next_attempt_at = CASE"
+            " WHEN failed.wait > 0 THEN clock_timestamp() + make_interval(secs => failed.wait)"
+            " ELSE next_attempt_at END"
+            " FROM unnest(%s::bigint[], %s::text[], %s::float8[]) AS failed (id, error, wait)"
+            " WHERE row.id = failed.id AND row.leased_until = %s",
+            [[row.id for row in rows], errors, waits, leased_until],
+        )
+    for row in rows:
+        log.warning(
+            "outbox_row_failed",
+            event_id=row.event_id,
+            attempts=row.send_attempts + 1,
+            sender_fault=failures[row.event_id].sender_fault,
+        )
+
+
+def _release(ids: set[int], leased_until: datetime | None) -> None:
+    if not ids:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE events_outboxevent SET leased_until = NULL"
+            " WHERE id = ANY(%s) AND leased_until = %s",
+            [list(ids), leased_until],
+        )
 
 
 def backoff(failures: int) -> float:
@@ -180,8 +291,11 @@ class Relay:
         try:
             close_old_connections()
             relayed = run_once()
+            in_flight = 1
             while relayed.sent and not self._stopped.is_set():
-                relayed = run_once()
+                # Whatever is left after a pass is a backlog: go on faster, step by step.
+                in_flight = min(in_flight * 2, settings.RELAY_BATCHES_IN_FLIGHT)
+                relayed = run_once(in_flight=in_flight)
             works = not relayed.sqs_failed
             self._run_jobs()
         except Exception as error:  # the database is away: the rows wait, and so does the loop

@@ -10,15 +10,18 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from celery import Celery
 from django.db import connection, connections, transaction
+from django.db.models.functions import Now
 from django.utils import timezone
 
-from skincare.events import relay
+from skincare.events import outbox, relay
 from skincare.events.models import OutboxEvent
 from skincare.events.outbox import publish
 from skincare.events.relay import Relay, Relayed, run_once
@@ -308,3 +311,142 @@ def test_the_command_relays_until_sigterm(
         command.kill()
     assert command.returncode == 0, output
     assert task_ids(sqs_client, queue_pair.url) == {event.event_id: 1 for event in events}
+
+
+def test_no_transaction_is_open_and_no_row_locked_while_sqs_is_slow(
+    queue_pair: QueuePair, proxy: FaultProxy
+) -> None:
+    [event] = published(1)
+    answers: list[object] = []
+
+    def ask_the_database() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                " AND xact_start IS NOT NULL AND pid <> pg_backend_pid()"
+            )
+            answers.append(cursor.fetchone())
+            cursor.execute("SELECT event_id FROM events_outboxevent FOR UPDATE NOWAIT")
+            answers.append(cursor.fetchone())
+        connection.close()
+
+    def ask_during_the_call(*_: object) -> bool:
+        with ThreadPoolExecutor(1) as elsewhere:
+            elsewhere.submit(ask_the_database).result()
+        return False
+
+    during_the_call = FailedEntries(code="none", sender_fault=False, which=ask_during_the_call)
+    with proxy.inject(during_the_call, action="SendMessageBatch"):
+        run_once()
+
+    assert answers[:2] == [(0,), (event.event_id,)]
+
+
+def test_a_relay_that_died_leaves_its_rows_to_another_when_the_lease_is_over(
+    queue_pair: QueuePair, sqs_client: "SQSClient", settings: Any
+) -> None:
+    events = published(3)
+    relay._lease()  # and died
+
+    assert run_once() == Relayed()
+    OutboxEvent.objects.update(leased_until=Now())
+
+    assert run_once() == Relayed(sent=3)
+    assert task_ids(sqs_client, queue_pair.url) == {event.event_id: 1 for event in events}
+
+
+def test_a_row_that_is_resent_while_it_is_sent_goes_out_once_more(
+    queue_pair: QueuePair, sqs_client: "SQSClient"
+) -> None:
+    [event] = published(1)
+    rows, leased_until = relay._lease()
+    outbox.resend(event.event_id)
+
+    relay._mark_sent([row.id for row in rows], leased_until)
+
+    assert run_once() == Relayed(sent=1)
+
+
+def test_no_call_is_begun_that_the_lease_could_not_outlast(
+    queue_pair: QueuePair, sqs_client: "SQSClient", proxy: FaultProxy, settings: Any
+) -> None:
+    settings.RELAY_LEASE_SECONDS = 0.3
+    proxy.latency = 0.2
+    events = published(30)
+
+    first = run_once()
+
+    assert 0 < first.sent < 30
+    assert (first.failed, first.sqs_failed) == (0, False)
+    assert OutboxEvent.objects.filter(send_attempts=0, leased_until=None).count() == unsent()
+    proxy.latency = 0.0
+    assert run_once().sent == 30 - first.sent
+    assert task_ids(sqs_client, queue_pair.url) == {event.event_id: 1 for event in events}
+
+
+def test_a_backlog_goes_out_in_several_batches_at_a_time(
+    queue_pair: QueuePair, sqs_client: "SQSClient", proxy: FaultProxy
+) -> None:
+    events = published(230)
+
+    assert Relay().run_pass()
+
+    # A slow machine's answers may come late, and their batches go out twice.
+    assert set(task_ids(sqs_client, queue_pair.url)) == {event.event_id for event in events}
+    assert unsent() == 0
+
+
+@pytest.mark.parametrize("in_flight", [1, 4])
+def test_of_many_batches_only_a_few_are_tried_while_sqs_is_away(
+    in_flight: int, queue_pair: QueuePair, proxy: FaultProxy
+) -> None:
+    published(100)
+
+    with proxy.inject(Status(503)):
+        assert run_once(in_flight=in_flight) == Relayed(failed=100, sqs_failed=True)
+
+    # Each call is tried twice.
+    assert len(proxy.calls("SendMessageBatch")) <= 2 * in_flight
+
+
+def test_the_waits_of_a_failing_row_go_by_the_databases_clock(
+    queue_pair: QueuePair, proxy: FaultProxy, settings: Any
+) -> None:
+    settings.RELAY_BACKOFF_SECONDS = (100, 100)
+    events = published(2)
+    refused = events[0].event_id
+    fault = FailedEntries(
+        code="InvalidMessageContents",
+        sender_fault=True,
+        which=lambda _, entry: refused in entry["MessageBody"],
+    )
+    far_away = timezone.now() + timedelta(days=365)
+
+    with proxy.inject(fault, action="SendMessageBatch"), moved_clock(far_away):
+        assert run_once() == Relayed(sent=1, failed=1)
+
+    waiting = OutboxEvent.objects.annotate(now=Now()).get(event_id=refused)
+    assert timedelta(seconds=45) < waiting.next_attempt_at - waiting.now < timedelta(seconds=101)
+
+
+@contextmanager
+def moved_clock(now: datetime) -> Iterator[None]:
+    """Let the process believe that it is another time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timezone, "now", lambda: now)
+        yield
+
+
+def test_the_poll_reads_only_unsent_rows() -> None:
+    published(5)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE events_outboxevent")
+        cursor.execute("SET enable_seqscan = off")
+        try:
+            cursor.execute("EXPLAIN " + relay._LEASE, {"seconds": 60, "rows": 100})
+            plan = "\n".join(line for (line,) in cursor.fetchall())
+        finally:
+            cursor.execute("RESET enable_seqscan")
+
+    assert "outbox_unsent" in plan
+    assert "Sort" not in plan

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from skincare.sqs.decoder import AdaptedCall as AdaptedCall
     from skincare.sqs.outcome import RetryLater as RetryLater
     from skincare.sqs.outcome import Terminal as Terminal
+    from skincare.sqs.outcome import Unavailable as Unavailable
     from skincare.sqs.policy import Observer as Observer
     from skincare.sqs.policy import SQSPolicy as SQSPolicy
 
@@ -23,6 +24,7 @@ _HOMES = {
     "RetryLater": "outcome",
     "SQSPolicy": "policy",
     "Terminal": "outcome",
+    "Unavailable": "outcome",
 }
 
 

@@ -40,6 +40,8 @@ class Acknowledgement:
     #: `time.monotonic()` at which it is to be visible; in the past, so at once, unless given.
     visible_at: float = 0.0
     tries: int = 0
+    #: `time.monotonic()` until which the message is ours once SQS confirms what was sent last.
+    invisible_until: float = 0.0
 
     @property
     def visibility_timeout(self) -> int:
@@ -128,6 +130,9 @@ class BatchedAcknowledger:
         """Return what the call says of this message beside its id."""
         return {"ReceiptHandle": acknowledgement.message.receipt_handle}
 
+    def confirmed(self, acknowledgement: Acknowledgement) -> None:
+        """SQS has done it."""
+
     def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -148,6 +153,9 @@ class BatchedAcknowledger:
     def _answered(self, number: int, result: Result) -> None:
         batch = self._in_call.pop(number)
         errors = batch_errors(result, len(batch))
+        for position, acknowledgement in enumerate(batch):
+            if position not in errors:
+                self.confirmed(acknowledgement)
         self._counts[self.counted] += len(batch) - len(errors)
         denied = sum(error.denied for error in errors.values())
         self._counts[f"{self.counted}_denied"] += denied
@@ -177,7 +185,7 @@ class BatchedAcknowledger:
         self._waiting_for_retry[number] = [one for one, _ in again]
         self._hub.call_later(delay, self._retry, number)
 
-    def _report(self, error: SQSError, failed: list[Acknowledgement], delay: float) -> None:
+    def _report(self, error: SQSError, failed: list[Acknowledgement], delay: float | None) -> None:
         log.log(
             logging.ERROR if error.denied else logging.WARNING,
             "settlement_failed",
@@ -188,7 +196,7 @@ class BatchedAcknowledger:
                 "status": error.status,
                 "code": error.code,
                 "tries": max(one.tries for one in failed),
-                "retry_in": round(delay, 3),
+                "retry_in": delay and round(delay, 3),
             },
         )
         if error.denied:
@@ -229,6 +237,28 @@ class VisibilityChanges(BatchedAcknowledger):
     def entry(self, acknowledgement: Acknowledgement) -> dict[str, Any]:
         timeout = acknowledgement.visibility_timeout
         return super().entry(acknowledgement) | {"VisibilityTimeout": timeout}
+
+
+class Extensions(VisibilityChanges):
+    """Keeps messages invisible that wait in this worker.
+
+    Not tried again: it is asked for again as long as it is wanted, and one that came late could
+    hide a message that was made visible meanwhile.
+    """
+
+    counted = "extended"
+
+    def entry(self, acknowledgement: Acknowledgement) -> dict[str, Any]:
+        entry = super().entry(acknowledgement)
+        acknowledgement.invisible_until = time.monotonic() + entry["VisibilityTimeout"]
+        return entry
+
+    def confirmed(self, acknowledgement: Acknowledgement) -> None:
+        acknowledgement.message.invisible_until = acknowledgement.invisible_until
+
+    def _retry_later(self, again: list[tuple[Acknowledgement, SQSError]]) -> None:
+        for error in dict.fromkeys(error for _, error in again):
+            self._report(error, [one for one, its_error in again if its_error == error], None)
 
 
 def batch_errors(result: Result, size: int) -> dict[int, SQSError]:

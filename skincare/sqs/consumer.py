@@ -18,27 +18,20 @@ from skincare.sqs.acknowledger import (
     VISIBILITY_LINGER,
     Acknowledgement,
     Deletes,
+    Extensions,
     VisibilityChanges,
     final_flush,
 )
 from skincare.sqs.async_client import AsyncSQS
-from skincare.sqs.decoder import InvalidMessage, ReceivedMessage, TaskCall, decode
-from skincare.sqs.outcome import RetryLater, Terminal, release_delay, within_limits
+from skincare.sqs.decoder import Incoming, InvalidMessage, ReceivedMessage, decode
+from skincare.sqs.outage import WaitingRoom
+from skincare.sqs.outcome import OUTCOMES, Unavailable, release_delay, within_limits
 from skincare.sqs.policy import Wiring, notify
 from skincare.sqs.poller import Poller, PollerState
 from skincare.sqs.prefetch import PrefetchBudget, PrefetchBuffer
 from skincare.sqs.validation import validate
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Incoming:
-    """A message that became a task call, on its way to Celery, known there by its `tag`."""
-
-    tag: str
-    message: ReceivedMessage
-    call: TaskCall
 
 
 Dispatch = Callable[[Incoming], object]
@@ -48,8 +41,12 @@ Dispatch = Callable[[Incoming], object]
 class _Held:
     """A message that is with Celery, and since when (`time.monotonic()`)."""
 
-    message: ReceivedMessage
+    incoming: Incoming
     since: float
+
+    @property
+    def message(self) -> ReceivedMessage:
+        return self.incoming.message
 
 
 @dataclass(frozen=True)
@@ -60,6 +57,8 @@ class _QueueState:
     poller: Poller
     deletes: Deletes
     visibility_changes: VisibilityChanges
+    extensions: Extensions
+    waiting_room: WaitingRoom
     dispatch: Dispatch
     counts: Counter[str]
 
@@ -67,7 +66,8 @@ class _QueueState:
     def finished(self) -> bool:
         """Whether no call is under way or to come."""
         stopped = self.poller.state is PollerState.STOPPED
-        return stopped and not self.deletes and not self.visibility_changes
+        calls = len(self.deletes) + len(self.visibility_changes) + len(self.waiting_room)
+        return stopped and not calls
 
 
 class Consumer:
@@ -113,13 +113,24 @@ class Consumer:
         }
         deletes = Deletes(self._hub, self._sqs, linger=policy.delete_linger, **batched)
         changes = VisibilityChanges(self._hub, self._sqs, linger=VISIBILITY_LINGER, **batched)
-        self._queues[queue] = _QueueState(url, poller, deletes, changes, dispatch, counts)
+        extensions = Extensions(self._hub, self._sqs, linger=VISIBILITY_LINGER, **batched)
+        room = WaitingRoom(
+            self._hub,
+            poller,
+            extensions,
+            policy=policy,
+            budget=self.budget,
+            start=self._start,
+        )
+        self._queues[queue] = _QueueState(
+            url, poller, deletes, changes, extensions, room, dispatch, counts
+        )
         poller.start()
 
     def resize(self, capacity: int) -> None:
         """Hold up to `capacity` messages from now on."""
         self.budget.capacity = capacity
-        self._start_buffered()
+        self._start_waiting()
         self._slots_changed()
 
     def freeze(self) -> None:
@@ -129,14 +140,17 @@ class Consumer:
             state.poller.leave()
             state.deletes.freeze()
             state.visibility_changes.freeze()
+            state.extensions.freeze()
         self._sqs.close()
 
     def leave(self) -> None:
         """Poll no queue any more, and start no task that has not started."""
         self.leaving = True
+        waiting = self._buffer.clear()
         for state in self._queues.values():
             state.poller.leave()
-        self._release_all([incoming.message for incoming in self._buffer.clear()])
+            waiting += state.waiting_room.clear()
+        self._release_all([incoming.message for incoming in waiting])
         self._update_buffer()
 
     @property
@@ -175,21 +189,25 @@ class Consumer:
             self._quarantine(message, f"{type(error).__name__} while it was read")
         else:
             if verdict.action == "start":
-                self._dispatch_or_buffer(Incoming(str(next(self._tags)), message, call))
+                self._dispatch_or_buffer(Incoming(message, call))
             elif verdict.action == "postpone":
                 self._release(message, verdict.delay, verdict.reason)
             else:
                 self._quarantine(message, verdict.reason, verdict.delay)
 
     def _dispatch_or_buffer(self, incoming: Incoming) -> None:
-        if self.budget.free:
+        room = self._queues[incoming.message.queue].waiting_room
+        if room.is_open:
+            room.add(incoming)
+        elif self.budget.free:
             self._start(incoming)
         else:
             self._buffer.add(incoming)
             self._update_buffer()
 
     def _start(self, incoming: Incoming) -> None:
-        self._held[incoming.tag] = _Held(incoming.message, time.monotonic())
+        incoming.tag = str(next(self._tags))
+        self._held[incoming.tag] = _Held(incoming, time.monotonic())
         self.budget.held += 1
         try:
             self._queues[incoming.message.queue].dispatch(incoming)
@@ -197,7 +215,9 @@ class Consumer:
             log.exception("message_not_handed_over", extra=incoming.message.log_fields)
             self.quarantine(incoming.tag, "Celery did not take it")
 
-    def _start_buffered(self) -> None:
+    def _start_waiting(self) -> None:
+        for state in self._queues.values():
+            state.waiting_room.start_recovered()
         while self.budget.free and not self.leaving and (following := self._buffer.pop()):
             self._start(following)
         self._update_buffer()
@@ -235,7 +255,7 @@ class Consumer:
 
     def done(self, tag: str) -> None:
         """Delete the message: its task succeeded."""
-        message = self._pop(tag)
+        message = self._pop(tag, succeeded=True)
         if message is not None:
             self._queues[message.queue].deletes.add(Acknowledgement(message))
 
@@ -246,13 +266,16 @@ class Consumer:
             self._release(message, delay, reason)
 
     def fail(self, tag: str, error: BaseException | None) -> None:
-        """Keep the message of a task that ended with `error`; see `release_delay`."""
+        """Keep the message of a task that ended with `error`; see `outcome`."""
+        if isinstance(error, Unavailable) and tag in self._held and not self.leaving:
+            self._wait(tag, error.what)
+            return
         message = self._pop(tag)
         if message is None:
             return
         policy = self._wiring.policy
         delay = release_delay(error, receive_count=message.receive_count, policy=policy)
-        reason = str(error) if isinstance(error, RetryLater | Terminal) else type(error).__name__
+        reason = str(error) if isinstance(error, OUTCOMES) else type(error).__name__
         self._release(message, delay, reason[:200])
 
     def quarantine(self, tag: str, reason: str) -> None:
@@ -266,15 +289,30 @@ class Consumer:
         for tag in list(self._held):
             self.release(tag, delay=0.0, reason="the worker is terminated")
 
-    def _pop(self, tag: str) -> ReceivedMessage | None:
+    def _wait(self, tag: str, what: str) -> None:
+        incoming = self._held[tag].incoming
+        queue = incoming.message.queue
+        room = self._queues[queue].waiting_room
+        room.unavailable(incoming, what)
+        for buffered in self._buffer.remove(lambda one: one.message.queue == queue):
+            room.add(buffered)
+        del self._held[tag]
+        self._free_slot()
+
+    def _pop(self, tag: str, *, succeeded: bool = False) -> ReceivedMessage | None:
         held = self._held.pop(tag, None)
         if held is None:
             return None
-        self.budget.held -= 1
+        room = self._queues[held.message.queue].waiting_room
+        room.ended(held.incoming, succeeded=succeeded)
         self._buffer.observe(time.monotonic() - held.since)
-        self._start_buffered()
-        self._slots_changed()
+        self._free_slot()
         return held.message
+
+    def _free_slot(self) -> None:
+        self.budget.held -= 1
+        self._start_waiting()
+        self._slots_changed()
 
     def _slots_changed(self) -> None:
         for state in self._queues.values():
@@ -296,6 +334,11 @@ class Consumer:
     def _make_visible(self, message: ReceivedMessage, delay: float) -> None:
         visible_at = time.monotonic() + within_limits(delay)
         self._queues[message.queue].visibility_changes.add(Acknowledgement(message, visible_at))
+
+    def supervise(self) -> None:
+        """Do what time demands. To be called every few seconds, from the loop."""
+        for state in self._queues.values():
+            state.waiting_room.keep_invisible()
 
     # -- The end -----------------------------------------------------------------------------------
 
@@ -323,6 +366,8 @@ class Consumer:
 
     def _unfinished(self) -> list[ReceivedMessage]:
         waiting = [incoming.message for incoming in self._buffer]
+        for state in self._queues.values():
+            waiting += [incoming.message for incoming in state.waiting_room.messages]
         return [held.message for held in self._held.values()] + waiting
 
     def counts(self) -> dict[str, Counter[str]]:
@@ -340,6 +385,7 @@ class Consumer:
                 "free_slots": self.budget.free,
                 "pending_deletes": len(state.deletes),
                 "deletes_denied": state.deletes.denied,
+                **state.waiting_room.status(),
             }
             for queue, state in self._queues.items()
         }

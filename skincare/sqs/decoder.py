@@ -25,7 +25,7 @@ MAX_ID_LENGTH = 255
 _CELERYS_HEADERS = frozenset({"task", "lang", "argsrepr", "kwargsrepr", "compression"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReceivedMessage:
     """A message as one ReceiveMessage handed it out."""
 
@@ -36,7 +36,7 @@ class ReceivedMessage:
     receive_count: int
     body: str
     #: `time.monotonic()` at the earliest moment at which SQS can have handed it out, and until
-    #: which no other worker gets it, at the least.
+    #: which no other worker gets it, at the least; the latter moves when it is extended.
     received_at: float
     invisible_until: float
 
@@ -81,6 +81,16 @@ def _receive_count(attributes: object) -> int:
         return max(1, int(attributes["ApproximateReceiveCount"]))  # type: ignore[index]
     except (TypeError, ValueError, KeyError):
         return 1
+
+
+@dataclass(eq=False)
+class Incoming:
+    """A message that became a task call, on its way to Celery, which knows it by its `tag`."""
+
+    message: ReceivedMessage
+    call: "TaskCall"
+    #: Another one each time that the task is started.
+    tag: str = ""
 
 
 @dataclass(frozen=True)

@@ -35,23 +35,35 @@ def unhealthy(report: Mapping[str, Any], *, now: float) -> str | None:
     age = now - report["last_tick"]
     if not 0 <= age <= MAX_TICK_AGE:
         return f"the event loop has not ticked for {age:.0f} s"
-    for queue, lane in report["queues"].items():
-        since = lane["unanswered_since"]
+    for queue, state in report["queues"].items():
+        since = state["unanswered_since"]
         if since is not None and now - since > MAX_POLL_AGE:
             return (
                 f"queue {queue} has had no answered poll for {now - since:.0f} s with a free slot "
-                f"({lane['consecutive_failures']} failures in a row)"
+                f"({state['consecutive_failures']} failures in a row)"
             )
-        if lane["deletes_denied"]:
+        if state["deletes_denied"]:
             return f"queue {queue} denies deletes: the role lacks sqs:DeleteMessage"
     return None
 
 
+def waiting(report: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each queue whose tasks lack something; the worker is well with that."""
+    return [
+        f"queue {queue} is waiting for {state['waiting_for']} since {state['waiting_since']}"
+        for queue, state in report["queues"].items()
+        if state.get("waiting_for")
+    ]
+
+
 def main(arguments: list[str]) -> int:
-    """Print the reason if the worker is not well; return the exit code."""
+    """Print the reason if the worker is not well, or what it waits for; return the exit code."""
     path = Path(arguments[0] if arguments else default_health_file())
     try:
-        reason = unhealthy(json.loads(path.read_text()), now=time.monotonic())
+        report = json.loads(path.read_text())
+        reason = unhealthy(report, now=time.monotonic())
+        if not reason:
+            print("".join(f"{sentence}\n" for sentence in waiting(report)), end="")
     except OSError as error:
         reason = f"no health file {path}: {error.strerror}"
     except (ValueError, KeyError, TypeError, AttributeError):

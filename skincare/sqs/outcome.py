@@ -32,6 +32,28 @@ class Terminal(Exception):
         self.reason = reason
 
 
+class Unavailable(Exception):
+    """What the task needs is away, and nothing was done for the message.
+
+    The message stays with this worker and is tried again in place, until a task succeeds; meanwhile
+    its queue is not polled. That costs no receive, however long it takes, up to the 12 hours for
+    which SQS lets a message be held.
+
+    `what` names it for the operators, such as "PostgreSQL".
+    """
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.what} is unavailable"
+
+
+#: What a task raises on purpose: expected, and its text is fit for a log.
+OUTCOMES = (RetryLater, Terminal, Unavailable)
+
+
 def release_delay(
     error: BaseException | None,
     *,

@@ -31,7 +31,7 @@ Receive = Callable[[list[ReceivedMessage]], None]
 
 
 class PollerState(StrEnum):
-    FULL = "full"  # no slot is free, and enough waits for one; a slot that becomes free ends it
+    FULL = "full"  # no slot is free and enough waits for one, or the queue is paused
     GATHERING = "gathering"  # a slot became free; others that follow soon share its poll
     SCHEDULED = "scheduled"  # a poll starts when the timer fires: at once, or after a failure
     POLLING = "polling"
@@ -71,6 +71,7 @@ class Poller:
         self._release = release
         self._timer: Any = None
         self._round_trip = 0.0  # seconds, of the last poll that brought messages
+        self._paused = False
         self.state = PollerState.STOPPED
         self.failures = 0
         #: `time.monotonic()` of the last poll that SQS answered as it should, and of the moment
@@ -85,6 +86,8 @@ class Poller:
 
     def slot_freed(self) -> None:
         """Begin a poll soon, together with other slots that become free now."""
+        if self._paused:
+            return
         if self.state is PollerState.FULL and not self._budget.free:
             if self._budget.worth_a_poll:
                 self._schedule(0.0)
@@ -94,6 +97,19 @@ class Poller:
         elif self.state in (PollerState.FULL, PollerState.GATHERING) and not self._budget.held:
             self._schedule(0.0)  # there are no others
 
+    def pause(self) -> None:
+        """Begin no poll until `resume`. What the poll in flight brings is received."""
+        self._paused = True
+        self.unanswered_since = None
+        if self.state in (PollerState.GATHERING, PollerState.SCHEDULED):
+            self._become_full()
+
+    def resume(self) -> None:
+        """Poll again."""
+        self._paused = False
+        if self.state is PollerState.FULL:
+            self._schedule(0.0)
+
     def leave(self) -> None:
         """Poll no more. What the poll in flight brings is released."""
         self._cancel_timer()
@@ -102,6 +118,9 @@ class Poller:
         self.state = PollerState.LEAVING if answer_due else PollerState.STOPPED
 
     def _schedule(self, delay: float) -> None:
+        if self._paused:
+            self._become_full()
+            return
         self._cancel_timer()
         self.state = PollerState.SCHEDULED
         self.unanswered_since = self.unanswered_since or time.monotonic()
@@ -113,6 +132,7 @@ class Poller:
             self._timer = None
 
     def _become_full(self) -> None:
+        self._cancel_timer()
         self.state = PollerState.FULL
         self.unanswered_since = None
 

@@ -9,7 +9,7 @@ MAX_WAIT is shown to the others again.
 
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -106,6 +106,12 @@ class PrefetchBuffer(Generic[T]):
     def pop(self) -> T | None:
         """Remove and return what has waited longest, None if nothing waits."""
         return self._waiting.popleft()[1] if self._waiting else None
+
+    def remove(self, unwanted: Callable[[T], bool]) -> list[T]:
+        """Remove and return what is `unwanted`."""
+        items = [item for _, item in self._waiting if unwanted(item)]
+        self._waiting = deque(entry for entry in self._waiting if entry[1] not in items)
+        return items
 
     def clear(self) -> list[T]:
         """Remove and return all that waits."""

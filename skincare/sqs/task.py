@@ -20,7 +20,7 @@ from kombu.message import Message as KombuMessage
 
 from skincare.sqs.consumer import Consumer, Incoming
 from skincare.sqs.decoder import TaskCall
-from skincare.sqs.outcome import RetryLater, Terminal
+from skincare.sqs.outcome import OUTCOMES, RetryLater
 from skincare.sqs.policy import notify
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class Task(CeleryTask):
     Strategy = "skincare.sqs.task:strategy"
     Request = "skincare.sqs.task:Request"
     #: Celery logs these as information, without a traceback.
-    throws = (RetryLater, Terminal)
+    throws = OUTCOMES
 
     def retry(
         self,

@@ -37,8 +37,15 @@ class Heartbeat:
     def start(self, hub: Hub) -> None:
         """Write now, and from the loop as long as it runs."""
         self.write()
-        hub.call_repeatedly(INTERVAL, self.write)
+        hub.call_repeatedly(INTERVAL, self.beat)
         hub.call_repeatedly(COUNTS_INTERVAL, self.log_counts)
+
+    def beat(self) -> None:
+        """Look after the consumer, and write."""
+        try:
+            self._consumer.supervise()
+        finally:
+            self.write()
 
     def write(self) -> None:
         """Replace the file. A full disk makes the worker unhealthy, it does not stop it."""

@@ -24,7 +24,7 @@ from celery.worker import state
 
 from skincare.sqs import Observer, SQSPolicy, configure
 from skincare.sqs.decoder import AdaptedCall
-from skincare.sqs.outcome import RetryLater, Terminal
+from skincare.sqs.outcome import RetryLater, Terminal, Unavailable
 
 OPTIONS: dict[str, Any] = json.loads(os.environ["TEST_APP"])
 _PLAIN_FIELDS = set(vars(logging.makeLogRecord({})))
@@ -198,6 +198,15 @@ def retry_later(self: Task, line: str, after: float) -> None:
     note(self, line, "started")
     if self.request.receive_count == 1:
         raise RetryLater("as told", after=after)
+    note(self, line, "done")
+
+
+@app.task(bind=True, name="need_database")
+def need_database(self: Task, line: str) -> None:
+    """Lacks its database as long as there is a file `away` beside the diary."""
+    note(self, line, "started")
+    if os.path.exists(os.path.join(os.path.dirname(OPTIONS["diary"]), "away")):
+        raise Unavailable("PostgreSQL")
     note(self, line, "done")
 
 

@@ -2,20 +2,18 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skincare.sqs.acknowledger import Acknowledgement, Deletes, batch_errors
-from skincare.sqs.async_client import NO_ANSWER, Result, SQSError
+from skincare.sqs.async_client import NO_ANSWER, SQSError
 from skincare.sqs.backoff import full_jitter
 from skincare.sqs.decoder import ReceivedMessage
 from skincare.sqs.policy import Observer
 from tests.unit.sqs.documents import json_values
+from tests.unit.sqs.loop import Loop, failed, succeeded
 
 
 def message(age: float = 0.0) -> ReceivedMessage:
@@ -74,57 +72,6 @@ def test_the_visibility_timeout_is_one_that_sqs_takes() -> None:
 
     assert Acknowledgement(message(age=99.5), far).visibility_timeout == 43_100
     assert Acknowledgement(message(age=50_000), far).visibility_timeout == 0
-
-
-@dataclass
-class Timer:
-    delay: float
-    call: Callable[[], object]
-    cancelled: bool = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-
-@dataclass
-class Loop:
-    """What an acknowledger needs of the event loop and of the client: timers fire, and calls are
-    answered, when the test says so."""
-
-    timers: list[Timer] = field(default_factory=list)
-    calls: list[tuple[str, list[dict[str, Any]], Callable[[Result], None]]] = field(
-        default_factory=list
-    )
-
-    def call_later(self, delay: float, function: Callable[..., object], *args: Any) -> Timer:
-        self.timers.append(timer := Timer(delay, lambda: function(*args)))
-        return timer
-
-    def call(
-        self, action: str, arguments: dict[str, Any], *, timeout: float, done: Callable[..., None]
-    ) -> None:
-        self.calls.append((action, arguments["Entries"], done))
-
-    def fire(self) -> float:
-        """Fire the timer that was set last; return its delay."""
-        timer = self.timers.pop()
-        assert not timer.cancelled
-        timer.call()
-        return timer.delay
-
-    def answer(self, result: Result) -> None:
-        """Answer the call that was made last."""
-        self.calls[-1][2](result)
-
-
-def succeeded(count: int) -> Result:
-    return {"Successful": [{"Id": str(n)} for n in range(count)]}
-
-
-def failed(code: str, *positions: int, of: int = 1) -> Result:
-    entries = [{"Id": str(n), "Code": code} for n in positions]
-    others = [{"Id": str(n)} for n in range(of) if n not in positions]
-    return {"Successful": others, "Failed": entries}
 
 
 @pytest.fixture

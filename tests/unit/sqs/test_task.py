@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from skincare.sqs import RetryLater, SQSPolicy, Terminal, configure
+from skincare.sqs import RetryLater, SQSPolicy, Terminal, Unavailable, configure
 from skincare.sqs.task import Task
 
 
@@ -38,7 +38,7 @@ def run_retry(task: Task, **options: Any) -> RetryLater:
 def test_tasks_of_the_application_are_ours(task: Task) -> None:
     assert isinstance(task, Task)
     assert task.acks_late
-    assert task.throws == (RetryLater, Terminal)
+    assert task.throws == (RetryLater, Terminal, Unavailable)
 
 
 def test_retry_keeps_the_message(task: Task) -> None:

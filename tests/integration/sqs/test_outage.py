@@ -84,7 +84,7 @@ def test_a_worker_that_waits_is_healthy_and_says_what_for(
     call_all(queue, ["one", "two", "three"])
 
     def state() -> dict[str, object]:
-        return json.loads(worker.health_file.read_text())["queues"][queue.name]
+        return json.loads(worker.health_file.read_text())["queues"].get(queue.name, {})
 
     wait_until(lambda: state().get("waiting_for"), seconds=15, what="the health file says it")
 

@@ -31,7 +31,8 @@ check_quota() { # Warns where the most tasks that may run, twice in a deployment
 
 check_secrets() { # Each secret that a task asks for has a value.
     local providers secret version
-    local secrets=(DATABASE_URL EMAIL_URL) missing=()
+    local secrets=(EMAIL_URL) missing=()
+    [[ -n $(parameter DatabaseSecretArn '') ]] || secrets+=(DATABASE_URL)
     providers=$(parameter PaymentProviders midtrans,xendit)
     [[ $providers != *midtrans* ]] || secrets+=(MIDTRANS_SERVER_KEY)
     [[ $providers != *xendit* ]] || secrets+=(XENDIT_CALLBACK_TOKEN)

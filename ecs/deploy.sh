@@ -100,7 +100,7 @@ check_account
 
 step "Registry, queues, secrets, network, cluster"
 stacks registry queues secrets network cluster alarms-topic
-stacks roles alarms-queue alarms-events alarms-services
+stacks roles alarms-queue alarms-events alarms-services alarms-tasks
 
 step "What the tasks need"
 check_secrets
@@ -135,8 +135,9 @@ step "Services"
 for template in worker api; do
     stack "$template" "Image=$image" "Release=$release"
 done
-stacks scaling dashboard
+stacks scaling dashboard schedules
 await_services
+stacks alarms-presence # only now: before, nobody is there
 
 step "Smoke test"
 for path in /healthz /readyz; do

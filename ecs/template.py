@@ -165,6 +165,10 @@ class Deployed:
                 return argument[0] == argument[1]
             case "Not":
                 return not argument[0]
+            case "Or":
+                return any(argument)
+            case "And":
+                return all(argument)
             case "Join":
                 return argument[0].join(argument[1])
             case "Select":

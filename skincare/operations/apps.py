@@ -8,6 +8,9 @@ class OperationsConfig(AppConfig):
     verbose_name = "Operations"
 
     def ready(self) -> None:
+        from skincare.events import relay
+        from skincare.operations.dead_letter_gauge import EVERY_SECONDS, report_dead_letters
         from skincare.operations.groups import update_groups
 
+        relay.every(EVERY_SECONDS, "report_dead_letters", report_dead_letters)
         post_migrate.connect(update_groups, dispatch_uid="skincare.operations.groups")

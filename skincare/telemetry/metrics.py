@@ -38,6 +38,7 @@ UNITS: Final[Mapping[str, str]] = {
     "OutboxOldestAgeSeconds": "Seconds",
     "PollFailures": "Count",
     "DeletesDenied": "Count",
+    "DeadLetters": "Count",
 }
 
 

@@ -15,6 +15,7 @@ from ecs.template import Deployed, deployed, load, names
 from skincare.events.schema import PAYMENT_PROCESSED
 from skincare.telemetry.metrics import NAMESPACE, UNITS, count
 from tests.unit.ecs.account import LOAD_BALANCER
+from tests.unit.ecs.documented_metrics import DOCUMENTED
 
 ROOT = Path(settings.BASE_DIR)
 #: What each of these services counts; the relay is a service within the others.
@@ -105,16 +106,81 @@ def test_the_metrics_of_aws_are_of_our_queues_services_and_load_balancer(
             assert dimensions["ClusterName"] == "skincare"
             assert dimensions["ServiceName"] in services, name
         elif namespace == "AWS/ApplicationELB":
-            # https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-cloudwatch-metrics.html
-            assert dimensions == {
-                "LoadBalancer": "app/shop/0123",
-                "TargetGroup": "targetgroup/skincare-api/4567",
-            }
+            assert dimensions["LoadBalancer"] == "app/shop/0123"
+            assert dimensions.get("TargetGroup") in (None, "targetgroup/skincare-api/4567")
+
+
+def test_each_metric_of_aws_has_the_dimensions_that_it_is_published_with(
+    deployment: Deployed,
+) -> None:
+    for namespace, name, dimensions in all_metrics(deployment):
+        if namespace.startswith(NAMESPACE):
+            continue
+        assert frozenset(dimensions) in DOCUMENTED[namespace, name].dimensions, (
+            f"{namespace} {name} is never published by {sorted(dimensions)}"
+        )
+
+
+def test_an_alarm_that_asks_for_a_unit_asks_for_the_metrics_own(deployment: Deployed) -> None:
+    # A datum in another unit is never found, and no unit finds all.
+    for alarm in deployment.resources("AWS::CloudWatch::Alarm").values():
+        for part in [
+            alarm,
+            *(q["MetricStat"] for q in alarm.get("Metrics", []) if "MetricStat" in q),
+        ]:
+            if "Unit" in part:
+                metric = part.get("Metric", part)
+                known = DOCUMENTED[metric["Namespace"], metric["MetricName"]]
+                assert part["Unit"] == known.unit
+
+
+def test_the_alarm_on_unhealthy_workers_names_their_container(
+    deployment: Deployed, alarms: dict[str, dict[str, Any]]
+) -> None:
+    ((_, _, dimensions),) = metrics_of(alarms["worker-unhealthy"])
+    (container,) = deployment.resource("worker", "TaskDefinition")["ContainerDefinitions"]
+
+    assert dimensions["ContainerName"] == container["Name"]
+
+
+def test_each_metric_of_the_shop_is_watched_or_the_readme_says_why_not(
+    deployment: Deployed,
+) -> None:
+    watched = {
+        name
+        for alarm in deployment.resources("AWS::CloudWatch::Alarm").values()
+        for namespace, name, _ in metrics_of(alarm)
+        if namespace == NAMESPACE
+    }
+    readme = (ROOT / "ecs" / "README.md").read_text()
+    explained = set(re.findall(r"^\| `(\w+)` \| \w", readme, re.MULTILINE))
+
+    assert set(UNITS) - watched == explained & set(UNITS)
+    assert watched <= set(UNITS)
+
+
+def test_what_is_missing_before_the_first_service_alarms_nobody_then(
+    deployment: Deployed,
+) -> None:
+    # deploy.sh makes these after the services; each of the others is quiet without data.
+    late = {"skincare-worker-missing", "skincare-api-unhealthy"}
+    presence = deployment.resources("AWS::CloudWatch::Alarm", "alarms-presence").values()
+
+    assert {alarm["AlarmName"] for alarm in presence} == late
+    for alarm in deployment.resources("AWS::CloudWatch::Alarm").values():
+        quiet = alarm["TreatMissingData"] == "notBreaching"
+        assert quiet is (alarm["AlarmName"] not in late), alarm["AlarmName"]
 
 
 @pytest.mark.parametrize(
     "name",
     [
+        "outbox-growing",
+        "deletes-denied",
+        "webhooks-rejected",
+        "worker-crashing",
+        "api-crashing",
+        "schedules-failing",
         "dead-letters",
         "oldest-event",
         "deaf-workers",
@@ -172,7 +238,7 @@ def test_one_dead_letter_is_enough(alarms: dict[str, dict[str, Any]]) -> None:
 
 
 def test_the_log_lines_that_are_counted_are_written(deployment: Deployed) -> None:
-    (counted,) = deployment.resources("AWS::Logs::MetricFilter").values()
+    (counted,) = deployment.resources("AWS::Logs::MetricFilter", "alarms-events").values()
     pattern = re.fullmatch(
         r'\{ \$\.event = "(\w+)" && \$\.(\w+) = "([\w.]+)" \}', counted["FilterPattern"]
     )
@@ -188,6 +254,27 @@ def test_the_log_lines_that_are_counted_are_written(deployment: Deployed) -> Non
     name = counted["MetricTransformations"][0]["MetricName"]
     namespace = counted["MetricTransformations"][0]["MetricNamespace"]
     assert (namespace, name, {}) in all_metrics(deployment)
+
+
+def test_what_is_counted_of_stopped_tasks_is_watched(deployment: Deployed) -> None:
+    filters = deployment.resources("AWS::Logs::MetricFilter", "alarms-tasks").values()
+
+    for counted in filters:
+        (made,) = counted["MetricTransformations"]
+        assert (made["MetricNamespace"], made["MetricName"], {}) in all_metrics(deployment)
+        assert counted["LogGroupName"] == "alarms-tasks.StoppedTasks"
+    assert {counted["FilterPattern"] for counted in filters} >= {
+        '{ $.detail.group = "service:skincare-worker" }',
+        '{ $.detail.group = "service:skincare-api" }',
+    }
+
+
+def test_only_tasks_that_ended_by_themselves_count_as_crashed(deployment: Deployed) -> None:
+    # https://docs.aws.amazon.com/AmazonECS/latest/APIReference/API_Task.html#ECS-Type-Task-stopCode
+    pattern = deployment.resource("alarms-tasks", "TaskEnds")["EventPattern"]
+
+    assert pattern["detail"]["stopCode"] == ["EssentialContainerExited", "TaskFailedToStart"]
+    assert pattern["detail"]["clusterArn"][0].endswith(":cluster/skincare")
 
 
 def log_calls(path: Path) -> dict[str, set[str]]:

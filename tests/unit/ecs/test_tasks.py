@@ -22,6 +22,8 @@ DEVELOPMENT_ONLY = {"DEBUG", "ENV_FILE", "SQS_ENDPOINT_URL"}
 WORKER_ONLY = {"WORKER_CONCURRENCY", "SQS_HEALTH_FILE"}
 #: In the place of a URL, for those who have its parts; and another database's certificates.
 INSTEAD_OF_URLS = {*DATABASE_PARTS, *EMAIL_PARTS}
+#: While a gateway's secret is changed, the last one is accepted too.
+PREVIOUS = {"MIDTRANS_SERVER_KEY_PREVIOUS", "XENDIT_CALLBACK_TOKEN_PREVIOUS"}
 SECRETS = {
     "SECRET_KEY",
     "DATABASE_URL",
@@ -47,7 +49,7 @@ def names(pairs: list[dict[str, Any]]) -> set[str]:
 def test_each_task_gets_every_variable_that_the_settings_read_and_none_that_nobody_reads(
     task: str,
 ) -> None:
-    wanted = variables_read(SETTINGS) - DEVELOPMENT_ONLY - SECRETS - INSTEAD_OF_URLS
+    wanted = variables_read(SETTINGS) - DEVELOPMENT_ONLY - SECRETS - PREVIOUS - INSTEAD_OF_URLS
     if task != "worker":
         wanted -= WORKER_ONLY
 
@@ -74,6 +76,44 @@ def test_the_secret_of_a_disabled_gateway_is_not_asked_for(
     definition = container(task, PaymentProviders=providers)
 
     assert names(definition["Secrets"]) == SECRETS - {missing}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_last_secret_of_a_gateway_is_accepted_while_it_is_changed(task: str) -> None:
+    # https://docs.aws.amazon.com/AmazonECS/latest/developerguide/secrets-envvar-secrets-manager.html
+    secrets = {
+        s["Name"]: s["ValueFrom"]
+        for s in container(task, AcceptPrevious="midtrans,xendit")["Secrets"]
+    }
+
+    assert set(secrets) == SECRETS | PREVIOUS
+    assert secrets["MIDTRANS_SERVER_KEY_PREVIOUS"] == "secrets.MidtransServerKey::AWSPREVIOUS:"
+    assert {s["Name"] for s in container(task, AcceptPrevious="xendit")["Secrets"]} == (
+        SECRETS | {"XENDIT_CALLBACK_TOKEN_PREVIOUS"}
+    )
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_database_with_a_secret_of_its_own_is_given_in_parts(task: str) -> None:
+    given = {"DatabaseHost": "db.example", "DatabaseSecretArn": "arn:secret"}
+    definition = container(task, **given)
+    environment = {p["Name"]: p["Value"] for p in definition["Environment"]}
+    secrets = {s["Name"]: s["ValueFrom"] for s in definition["Secrets"]}
+
+    assert environment["DATABASE_HOST"] == "db.example"
+    assert (environment["DATABASE_NAME"], environment["DATABASE_USER"]) == ("skincare", "skincare")
+    assert secrets["DATABASE_PASSWORD"] == "arn:secret:password::"
+    assert "DATABASE_URL" not in secrets
+    assert {"DATABASE_HOST", "DATABASE_NAME", "DATABASE_USER", "DATABASE_PASSWORD"} <= {
+        *DATABASE_PARTS
+    }
+    statements = deployed(**given).resource("roles", "ExecutionRole")["Policies"][0]
+    readable = next(
+        s["Resource"]
+        for s in statements["PolicyDocument"]["Statement"]
+        if s["Sid"] == "ReadTheSecrets"
+    )
+    assert "arn:secret" in readable
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -220,7 +260,13 @@ def test_services_run_in_private_subnets_and_roll_back_by_themselves(service: st
 
     assert network["AssignPublicIp"] == "DISABLED"
     assert network["Subnets"] == ["subnet-1", "subnet-2"]
-    assert deployment["DeploymentCircuitBreaker"] == {"Enable": True, "Rollback": True}
+    assert deployment["DeploymentCircuitBreaker"] == {
+        "Enable": True,
+        "Rollback": True,
+        "ResetOnHealthyTask": False,
+    }
+    # What the circuit breaker does not count: a task that was healthy, and then ended.
+    assert f"skincare-{service}-crashing" in deployment["Alarms"]["AlarmNames"]
     assert deployment["Alarms"]["Enable"] is deployment["Alarms"]["Rollback"] is True
     assert set(deployment["Alarms"]["AlarmNames"]) <= set(alarm_names())
     assert "DesiredCount" not in properties, "a deployment would undo what the scaling did"

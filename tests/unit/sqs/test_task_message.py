@@ -12,7 +12,7 @@ RECEIVED = ReceivedMessage("orders", "m-1", "handle", 3, "{}", 0.0, invisible_un
 
 def message(**call: Any) -> TaskMessage:
     fields: dict[str, Any] = {"task": "mail", "task_id": "t-1", "args": ["secret"], "kwargs": {}}
-    incoming = Incoming("7", RECEIVED, TaskCall(**{**fields, **call}))
+    incoming = Incoming(RECEIVED, TaskCall(**{**fields, **call}), tag="7")
     return TaskMessage(incoming, SimpleNamespace(consumer=None))
 
 

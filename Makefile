@@ -124,4 +124,6 @@ PRODUCTION_LIKE := \
 	ORDER_EVENTS_QUEUE_URL=https://sqs.ap-southeast-3.amazonaws.com/000000000000/skincare-order-events \
 	MIDTRANS_SERVER_KEY=Mid-server-lint-0123456789 \
 	XENDIT_CALLBACK_TOKEN=lint-0123456789-abcdef \
+	XENDIT_SECRET_KEY=xnd_production_lint-0123456789 \
+	SHOP_URL=https://shop.example \
 	EMAIL_URL=smtp+tls://user:secret@smtp.example:587

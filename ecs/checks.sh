@@ -35,7 +35,7 @@ check_secrets() { # Each secret that a task asks for has a value.
     [[ -n $(parameter DatabaseSecretArn '') ]] || secrets+=(DATABASE_URL)
     providers=$(parameter PaymentProviders midtrans,xendit)
     [[ $providers != *midtrans* ]] || secrets+=(MIDTRANS_SERVER_KEY)
-    [[ $providers != *xendit* ]] || secrets+=(XENDIT_CALLBACK_TOKEN)
+    [[ $providers != *xendit* ]] || secrets+=(XENDIT_CALLBACK_TOKEN XENDIT_SECRET_KEY)
     failing='the secrets'
     for secret in "${secrets[@]}"; do
         version=$(ask '<version>' aws secretsmanager list-secret-version-ids --secret-id "$prefix/$secret" \

@@ -23,6 +23,50 @@ class UnknownProvider(Exception):
     """No payment provider has this name."""
 
 
+class GatewayUnavailable(Exception):
+    """The gateway gave no answer that can be relied on: what was asked may have been done, or not.
+
+    Worth another try, after `retry_after` seconds where the gateway said so.
+    """
+
+    def __init__(self, provider: str, reason: str, *, retry_after: float | None = None) -> None:
+        super().__init__(provider, reason)
+        self.provider = provider
+        self.reason = reason
+        self.retry_after = retry_after
+
+    def __str__(self) -> str:
+        return f"{self.provider}: {self.reason}"
+
+
+class GatewayRefused(Exception):
+    """The gateway understood and refuses: trying again as it is does not help."""
+
+    def __init__(self, provider: str, reason: str) -> None:
+        super().__init__(provider, reason)
+        self.provider = provider
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.provider}: {self.reason}"
+
+
+class ReferenceInUse(GatewayRefused):
+    """The gateway has a transaction of this reference already: ask for its status."""
+
+
+class NotCancellable(GatewayRefused):
+    """The attempt has ended at the gateway, or is paid: ask for its status."""
+
+
+class NotRefundable(GatewayRefused):
+    """The gateway cannot refund this payment: the money has to be transferred by hand."""
+
+
+class CannotBeAsked(GatewayRefused):
+    """The gateway has no way to ask for the state of this payment."""
+
+
 class PaymentNotFound(TerminalError):
     """There is no payment with this id, or it is not of this order."""
 

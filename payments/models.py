@@ -25,6 +25,26 @@ class Payment(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="payments")
     provider = models.CharField(max_length=32)
+    reference = models.CharField(
+        max_length=50,  # Midtrans takes no more
+        blank=True,
+        default="",
+        db_default="",
+        help_text="ours, as the gateway got it; empty where the gateway was not called",
+    )
+    session_id = models.CharField(
+        max_length=128,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="of the payment page: Midtrans's token, Xendit's invoice",
+    )
+    page_url = models.CharField(
+        max_length=2048, blank=True, default="", db_default="", help_text="where the buyer pays"
+    )
+    expires_at = models.DateTimeField(
+        null=True, blank=True, help_text="until when the buyer can pay there"
+    )
     transaction_id = models.CharField(
         max_length=128, blank=True, help_text="the gateway's; empty until it tells"
     )
@@ -69,6 +89,11 @@ class Payment(models.Model):
                 fields=["order", "provider"],
                 condition=Q(transaction_id=""),
                 name="payment_one_without_transaction",
+            ),
+            models.UniqueConstraint(
+                fields=["reference"],
+                condition=~Q(reference=""),
+                name="payment_reference_once",
             ),
             models.CheckConstraint(
                 name="payment_status_known", condition=Q(status__in=PaymentStatus.values)

@@ -14,7 +14,7 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from payments.providers import choosable
-from skincare import connections
+from skincare import addresses, connections
 from skincare.environment import Environment, check_hosts, check_region, check_secret
 from skincare.sqs.policy import SQSPolicy
 from skincare.telemetry.logs import configure_logging
@@ -165,6 +165,39 @@ if IN_PRODUCTION:
     for name in ("MIDTRANS_SERVER_KEY_PREVIOUS", "XENDIT_CALLBACK_TOKEN_PREVIOUS"):
         if vars()[name]:
             check_secret(name, vars()[name])
+XENDIT_SECRET_KEY = provider_secret(
+    "xendit", "XENDIT_SECRET_KEY", development="xnd_development_local"
+)
+
+MIDTRANS_ENVIRONMENT = env.choice(
+    "MIDTRANS_ENVIRONMENT",
+    ("sandbox", "production"),
+    default="production" if IN_PRODUCTION else "sandbox",
+)
+if IN_PRODUCTION:
+    addresses.check_midtrans_key(MIDTRANS_SERVER_KEY, chosen=MIDTRANS_ENVIRONMENT)
+_snap_url, _core_url = addresses.MIDTRANS_URLS[MIDTRANS_ENVIRONMENT]
+MIDTRANS_SNAP_URL = addresses.gateway_url(
+    env, "MIDTRANS_SNAP_URL", gateways_own=_snap_url, local=not IN_PRODUCTION
+)
+MIDTRANS_API_URL = addresses.gateway_url(
+    env, "MIDTRANS_API_URL", gateways_own=_core_url, local=not IN_PRODUCTION
+)
+XENDIT_API_URL = addresses.gateway_url(
+    env, "XENDIT_API_URL", gateways_own=addresses.XENDIT_URL, local=not IN_PRODUCTION
+)
+# Where buyers look at their order: <it>/orders/<id>.
+SHOP_URL = addresses.shop_url(
+    env, default="" if IN_PRODUCTION else "http://127.0.0.1:8000/shop", local=not IN_PRODUCTION
+)
+# Whom the worker asks before anything follows from a notification; see payments.confirmation.
+PROVIDERS_ASKED = env.words("PROVIDERS_ASKED", default=choosable(in_production=True))
+PROVIDERS_ASKED = [] if PROVIDERS_ASKED == ["none"] else PROVIDERS_ASKED
+for unknown in set(PROVIDERS_ASKED) - set(choosable(in_production=True)):
+    raise ImproperlyConfigured(
+        f"PROVIDERS_ASKED names {unknown[:40]}: it may name "
+        f"{' and '.join(choosable(in_production=True))}, or be none."
+    )
 
 # What buyers' tokens are signed with: the newer secret, then the one before it; none: only guests.
 BUYER_TOKEN_SECRETS = env.words("BUYER_TOKEN_SECRETS", default=[])
@@ -239,6 +272,10 @@ UNPAID_ORDER_EXPIRES_HOURS = 24
 UNPAID_ORDER_SWEEP_SECONDS = 60.0
 # Midtrans wants an answer within 5 s: a webhook that waits longer for its order is called again.
 WEBHOOK_LOCK_TIMEOUT_SECONDS = 3
+GATEWAY_TIMEOUT_SECONDS = (
+    3,
+    10,
+)  # to connect, and for the answer; no transaction is open meanwhile
 # After that an order that was not there yet, or a database that did not answer, may be there.
 WEBHOOK_RETRY_AFTER_SECONDS = 60
 RELAY_IN_PROCESS = True  # a process that publishes also relays; off in tests
@@ -363,6 +400,7 @@ keep_secret(  # from all lines and reports
         MIDTRANS_SERVER_KEY_PREVIOUS,
         XENDIT_CALLBACK_TOKEN_PREVIOUS,
         *BUYER_TOKEN_SECRETS,
+        XENDIT_SECRET_KEY,
         str(DATABASES["default"].get("PASSWORD", "")),
         str(vars().get("EMAIL_HOST_PASSWORD", "")),
     ]

@@ -11,3 +11,4 @@ from skincare.settings import *  # noqa: F403
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 RELAY_IN_PROCESS = False  # tests that want the relay start it
 WHITENOISE_AUTOREFRESH = True  # no folder of collected static files is expected
+PROVIDERS_ASKED = []  # tests that have a gateway to ask turn it on

@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
+from payments.exceptions import NotCancellable, NotRefundable
 from payments.status import PaymentStatus
 
 if TYPE_CHECKING:
@@ -63,15 +64,67 @@ class GatewayNotification:
 
 
 @dataclass(frozen=True)
+class Line:
+    """One product of what is paid for; `price_rupiah` is of one piece."""
+
+    sku: str
+    name: str
+    quantity: int
+    price_rupiah: int
+
+
+@dataclass(frozen=True)
+class Purchase:
+    """What a gateway is told of an order when a payment page is opened.
+
+    - `return_url` is where the buyer goes afterwards.
+    - `starts_at` and `minutes` say until when the buyer can pay.
+    - `way` limits the page to one way to pay (a key of `payments.windows.WAYS`), "" for all.
+    """
+
+    order_number: str
+    lines: tuple[Line, ...]
+    email: str
+    return_url: str
+    starts_at: datetime
+    minutes: int
+    way: str = ""
+
+
+@dataclass(frozen=True)
+class Page:
+    """A payment page at a gateway. `expires_at` is the gateway's word, None where it says none."""
+
+    session_id: str
+    url: str
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class RefundState:
+    """What became of a refund that we asked for.
+
+    `key` is the gateway's identity of it, as its notifications name it.
+    """
+
+    key: str
+    status: Literal["pending", "succeeded", "failed"]
+    amount: Decimal
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class Secret:
     """A secret of a provider: the setting that holds it (and the environment variable, which have
     one name), and where the operator finds its value.
 
-    The setting `<name>_PREVIOUS` holds the value before, which stays valid during a rotation.
+    Where it proves the sender of notifications, the setting `<name>_PREVIOUS` holds the value
+    before, which stays valid during a rotation.
     """
 
     setting: str
     source: str
+    proves_sender: bool = True
 
 
 class Provider:
@@ -89,6 +142,57 @@ class Provider:
     def settle_at_once(self, payment: "Payment") -> "GatewayNotification | None":
         """Return the settlement of a payment that needs no gateway; None where the buyer has to
         pay first.
+        """
+        return None
+
+    def create(self, payment: "Payment", purchase: Purchase, *, again: bool = False) -> Page | None:
+        """Open the payment page of `payment`; None where none is needed.
+
+        again: an earlier call may have been done without our hearing of it. Raises
+        `GatewayUnavailable`, `ReferenceInUse` and `GatewayRefused`.
+        """
+        return None
+
+    def status(
+        self, payment: "Payment", *, with_refunds: bool = False, request_id: str = ""
+    ) -> "GatewayNotification | None":
+        """Return the payment's state in the gateway's own word.
+
+        None where the gateway knows no transaction of it, which before the buyer has picked a way
+        to pay means nothing. with_refunds: look for them too, where that takes another call.
+        request_id: what else the gateway has called it, where notifications said so. Raises
+        `GatewayUnavailable`, `CannotBeAsked` and `GatewayRefused`.
+        """
+        return self.settle_at_once(payment)
+
+    def newest(self, payment: "Payment") -> "GatewayNotification | None":
+        """Return the newest transaction under the payment's reference, in the gateway's own word.
+
+        A buyer whose card was declined tries again under the same reference: that is another
+        transaction, and so another payment. Raises what `status` raises.
+        """
+        return None
+
+    def cancel(self, payment: "Payment") -> None:
+        """Let nobody pay this any more. Ask for the status then: only that proves it.
+
+        Raises `GatewayUnavailable`, `NotCancellable` and `GatewayRefused`.
+        """
+        raise NotCancellable(self.name, "it settles at once")
+
+    def refund(
+        self, payment: "Payment", *, key: str, amount_rupiah: int, reason: str
+    ) -> RefundState:
+        """Give `amount_rupiah` back. The same `key` again is the same refund.
+
+        Raises `GatewayUnavailable`, `NotRefundable` and `GatewayRefused`.
+        """
+        raise NotRefundable(self.name, "no money came in through a gateway")
+
+    def find_refund(self, payment: "Payment", *, key: str) -> RefundState | None:
+        """Return what became of the refund with our `key`; None where the gateway knows none.
+
+        Raises `GatewayUnavailable` and `GatewayRefused`.
         """
         return None
 

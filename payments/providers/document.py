@@ -23,8 +23,16 @@ def load_object(body: bytes) -> dict[str, Any]:
 
     Refuses duplicate keys, NaN and Infinity, and text that PostgreSQL cannot store.
     """
+    document = load_json(body)
+    if not isinstance(document, dict):
+        raise Malformed("document", "must be a JSON object")
+    return document
+
+
+def load_json(body: bytes) -> Any:
+    """Return the JSON in `body`, as strictly as `load_object`."""
     try:
-        document = json.loads(
+        return json.loads(
             body.decode("utf-8"),
             parse_float=Decimal,
             parse_constant=_no_constant,
@@ -34,9 +42,6 @@ def load_object(body: bytes) -> dict[str, Any]:
         raise Malformed("document", "is nested too deeply") from None
     except (ValueError, ArithmeticError):  # UnicodeDecodeError and JSONDecodeError are ValueErrors
         raise Malformed("document", "must be UTF-8 JSON") from None
-    if not isinstance(document, dict):
-        raise Malformed("document", "must be a JSON object")
-    return document
 
 
 def _no_constant(name: str) -> NoReturn:

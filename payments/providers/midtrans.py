@@ -8,13 +8,30 @@ https://docs.midtrans.com/reference/refund-transactions-card (the shape of `refu
 import hashlib
 import hmac
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from typing import Any, Final, Literal
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from django.conf import settings
 
-from payments.exceptions import InvalidSignature, Malformed
-from payments.providers.base import Gateway, GatewayNotification, GatewayRefund, Secret
+from payments.exceptions import (
+    GatewayRefused,
+    GatewayUnavailable,
+    InvalidSignature,
+    Malformed,
+    NotCancellable,
+)
+from payments.providers import midtrans_calls
+from payments.providers.base import (
+    Gateway,
+    GatewayNotification,
+    GatewayRefund,
+    Page,
+    Purchase,
+    RefundState,
+    Secret,
+)
 from payments.providers.document import (
     amount_text,
     kept_fields,
@@ -23,6 +40,9 @@ from payments.providers.document import (
     text,
 )
 from payments.status import REFUND, PaymentStatus
+
+if TYPE_CHECKING:
+    from payments.models import Payment
 
 #: Midtrans writes times without an offset, in Jakarta's time (UTC+7, no daylight saving).
 _JAKARTA: Final = timezone(timedelta(hours=7))
@@ -89,6 +109,76 @@ class Midtrans(Gateway):
     secrets = (Secret("MIDTRANS_SERVER_KEY", "Midtrans dashboard, Settings, Access Keys"),)
     webhook_summary = "Midtrans notifies a transaction"
 
+    def create(self, payment: "Payment", purchase: Purchase, *, again: bool = False) -> Page:
+        """Open a Snap page. Where the first answer was lost, the same reference gets a new page."""
+        return midtrans_calls.create(payment, purchase)
+
+    def status(
+        self, payment: "Payment", *, with_refunds: bool = False, request_id: str = ""
+    ) -> GatewayNotification | None:
+        """Ask by the transaction's id where we know it: some methods are found by nothing else."""
+        document = midtrans_calls.status(_id_of(payment))
+        return self._answer(payment, document)
+
+    def newest(self, payment: "Payment") -> GatewayNotification | None:
+        """Ask by our reference."""
+        return self._answer(payment, midtrans_calls.status(_reference_of(payment)))
+
+    def cancel(self, payment: "Payment") -> None:
+        """Cancel the transaction; where there is none yet, close the page."""
+        if midtrans_calls.cancel(_id_of(payment)) or not payment.session_id:
+            return
+        try:
+            midtrans_calls.cancel_page(payment.session_id)
+        except NotCancellable:
+            # The buyer may have picked a way to pay between the two calls.
+            if not midtrans_calls.cancel(_id_of(payment)):
+                raise
+
+    def refund(
+        self, payment: "Payment", *, key: str, amount_rupiah: int, reason: str
+    ) -> RefundState:
+        """Ask for a refund; where the key was used before, say what became of that one."""
+        document = midtrans_calls.refund(
+            _id_of(payment), key=key, amount_rupiah=amount_rupiah, reason=reason
+        )
+        if document is None:
+            found = self.find_refund(payment, key=key)
+            if found is None:
+                raise GatewayRefused(self.name, "the refund's key was used for something else")
+            return found
+        done = document.get("status_code") == _SUCCESS
+        return RefundState(
+            key=key,
+            status="succeeded" if done else "failed",
+            amount=Decimal(amount_rupiah),
+            reason="" if done else str(document.get("status_message", ""))[:200],
+        )
+
+    def find_refund(self, payment: "Payment", *, key: str) -> RefundState | None:
+        """Look for it among the refunds that the status lists."""
+        answer = self.status(payment)
+        for refund in answer.refunds if answer else ():
+            if refund.key == key and refund.amount is not None:
+                return RefundState(key=key, status="succeeded", amount=refund.amount)
+        return None
+
+    def _answer(
+        self, payment: "Payment", document: dict[str, Any] | None
+    ) -> GatewayNotification | None:
+        """Return the normal form of a status. Raises `GatewayUnavailable` where it has none."""
+        if document is None:
+            return None
+        try:
+            answer = self.parse(document)
+        except Malformed as error:
+            raise GatewayUnavailable(self.name, f"the status is not as documented: {error}") from (
+                None
+            )
+        if answer.order_reference == answer.transaction_id:
+            answer = replace(answer, order_reference=_reference_of(payment))
+        return replace(answer, identity=f"asked:{answer.identity}")
+
     def verify(self, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
         """Check `signature_key`: lower-case hex SHA-512 over three of the strings and our key.
 
@@ -109,9 +199,9 @@ class Midtrans(Gateway):
             raise InvalidSignature("signature_key does not match")
         return document
 
-    def parse(self, document: dict[str, Any]) -> GatewayNotification | None:
+    def parse(self, document: dict[str, Any]) -> GatewayNotification:
         """Return the normal form. Raises `Malformed`."""
-        word = text(document, "transaction_status", max_length=24)
+        word = text(document, "transaction_status", max_length=24).lower()  # DANA's are in capitals
         status_code = text(document, "status_code", max_length=8)
         fraud_status = optional_text(document, "fraud_status", max_length=16)
         transaction_id = text(document, "transaction_id", max_length=128)
@@ -129,7 +219,7 @@ class Midtrans(Gateway):
             provider=self.name,
             identity=":".join(parts),
             transaction_id=transaction_id,
-            order_reference=text(document, "order_id"),
+            order_reference=_order_reference(document, transaction_id),
             status=status,
             amount=amount_text(document, "gross_amount"),
             # Documented for every notification, yet older payment types leave it out.
@@ -140,6 +230,25 @@ class Midtrans(Gateway):
             review_reason=review_reason,
             payload=_kept(document),
         )
+
+
+def _id_of(payment: "Payment") -> str:
+    return payment.transaction_id or _reference_of(payment)
+
+
+def _reference_of(payment: "Payment") -> str:
+    """Return our reference; orders from before there were attempts went by their own id."""
+    return payment.reference or str(payment.order_id)
+
+
+def _order_reference(document: Mapping[str, Any], transaction_id: str) -> str:
+    """Return our reference. Some bank transfers have the transaction's id in its place:
+    https://github.com/Midtrans/midtrans-php/issues/121
+    """
+    order_id = text(document, "order_id")
+    if order_id != transaction_id:
+        return order_id
+    return optional_text(document, "custom_field1", max_length=64) or order_id
 
 
 def _read_status(

@@ -9,16 +9,28 @@ https://github.com/xendit/xendit-node/blob/master/docs/invoice/InvoiceCallback.m
 """
 
 import hmac
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import structlog
 from django.conf import settings
 
-from payments.exceptions import InvalidSignature, Malformed
-from payments.providers.base import Gateway, GatewayNotification, GatewayRefund, Secret
+from payments.exceptions import CannotBeAsked, GatewayUnavailable, InvalidSignature, Malformed
+from payments.providers import xendit_calls
+from payments.providers.base import (
+    CURRENCY,
+    Gateway,
+    GatewayNotification,
+    GatewayRefund,
+    Page,
+    Purchase,
+    RefundState,
+    Secret,
+)
 from payments.providers.document import (
     amount_number,
     child,
@@ -29,6 +41,9 @@ from payments.providers.document import (
     text,
 )
 from payments.status import PaymentStatus
+
+if TYPE_CHECKING:
+    from payments.models import Payment
 
 log = structlog.get_logger(__name__)
 
@@ -57,6 +72,23 @@ _PAYMENT_EVENTS: Final[Mapping[str, tuple[PaymentStatus, frozenset[str]]]] = {
     "payment.failed": (PaymentStatus.FAILED, frozenset({"FAILED"})),
 }
 _REFUND_SUCCEEDED: Final = "refund.succeeded"
+
+#: The ids of invoices; other payments are found by their payment request.
+_INVOICE_ID: Final = re.compile(r"[0-9a-f]{24}")
+_REQUEST_STATUSES: Final[Mapping[str, PaymentStatus]] = {
+    "ACCEPTING_PAYMENTS": PaymentStatus.PENDING,
+    "REQUIRES_ACTION": PaymentStatus.PENDING,
+    "AUTHORIZED": PaymentStatus.AUTHORIZED,
+    "SUCCEEDED": PaymentStatus.SETTLED,
+    "FAILED": PaymentStatus.FAILED,
+    "CANCELED": PaymentStatus.CANCELLED,
+    "EXPIRED": PaymentStatus.EXPIRED,
+}
+_REFUND_STATES: Final[Mapping[str, Literal["succeeded", "failed"]]] = {
+    "SUCCEEDED": "succeeded",
+    "FAILED": "failed",
+    "CANCELLED": "failed",
+}
 
 #: What is kept. Not kept, though sent: payer and customer data, payment_destination (a virtual
 #: account number), payment_details, card data, channel_properties, metadata, return URLs.
@@ -94,7 +126,10 @@ class Xendit(Gateway):
     """The gateway Xendit."""
 
     name = "xendit"
-    secrets = (Secret("XENDIT_CALLBACK_TOKEN", "Xendit dashboard, Settings, Webhooks"),)
+    secrets = (
+        Secret("XENDIT_CALLBACK_TOKEN", "Xendit dashboard, Settings, Webhooks"),
+        Secret("XENDIT_SECRET_KEY", "Xendit dashboard, Settings, API Keys", proves_sender=False),
+    )
     webhook_summary = "Xendit notifies a payment"
     webhook_parameters = (
         {"name": _TOKEN_HEADER, "in": "header", "required": True, "schema": {"type": "string"}},
@@ -110,6 +145,80 @@ class Xendit(Gateway):
             raise InvalidSignature(f"{_TOKEN_HEADER} does not match")
         return load_object(body)
 
+    def create(self, payment: "Payment", purchase: Purchase, *, again: bool = False) -> Page:
+        """Open an invoice. Where the first answer was lost, look for what it made: a second invoice
+        could be paid as well.
+        """
+        if again:
+            for invoice in xendit_calls.invoices_of(payment.reference):
+                if invoice.get("status") != "EXPIRED":
+                    return xendit_calls.page_of(invoice)
+        return xendit_calls.create(payment, purchase)
+
+    def status(
+        self, payment: "Payment", *, with_refunds: bool = False, request_id: str = ""
+    ) -> GatewayNotification | None:
+        """Ask for the invoice, or for the payment request that the notification has named."""
+        invoice_id = payment.session_id or payment.transaction_id
+        try:
+            if _INVOICE_ID.fullmatch(invoice_id):
+                document = xendit_calls.invoice(invoice_id)
+                answer = _invoice(document) if document else None
+                query = {"invoice_id": invoice_id}
+            elif request_id:
+                document = xendit_calls.payment_request(request_id)
+                answer = _payment_request(document, payment) if document else None
+                query = {"payment_request_id": request_id}
+            else:
+                raise CannotBeAsked(
+                    self.name, f"about {payment.transaction_id or 'no transaction'}"
+                )
+            if answer is not None and with_refunds:
+                answer = _with_refunds(answer, xendit_calls.refunds_of(**query))
+        except Malformed as error:
+            raise GatewayUnavailable(self.name, f"the status is not as documented: {error}") from (
+                None
+            )
+        return answer and replace(answer, identity=f"asked:{answer.identity}")
+
+    def newest(self, payment: "Payment") -> GatewayNotification | None:
+        """Look for an invoice of our reference whose answer we never got."""
+        if payment.session_id or not payment.reference:
+            return None
+        for document in xendit_calls.invoices_of(payment.reference):
+            answer = _invoice(document)
+            return replace(answer, identity=f"asked:{answer.identity}")
+        return None
+
+    def cancel(self, payment: "Payment") -> None:
+        """Expire the invoice; its status proves it."""
+        xendit_calls.expire(payment.session_id or payment.transaction_id)
+
+    def refund(
+        self, payment: "Payment", *, key: str, amount_rupiah: int, reason: str
+    ) -> RefundState:
+        """Ask for a refund of the invoice; it is pending then, and a webhook tells its end."""
+        document = xendit_calls.refund(
+            {
+                "invoice_id": payment.session_id or payment.transaction_id,
+                "reference_id": key,
+                "amount": amount_rupiah,
+                "currency": CURRENCY,
+                "reason": "REQUESTED_BY_CUSTOMER",
+                "metadata": {"reason": reason[:80]},
+            },
+            key=key,
+        )
+        return _refund_state(document)
+
+    def find_refund(self, payment: "Payment", *, key: str) -> RefundState | None:
+        """Look for our key among the invoice's refunds."""
+        invoice_id = payment.session_id or payment.transaction_id
+        for document in xendit_calls.refunds_of(invoice_id=invoice_id):
+            if document.get("reference_id") == key:
+                return _refund_state(document)
+        return None
+
     def parse(self, document: dict[str, Any]) -> GatewayNotification | None:
         """Return the normal form, or None for another product's event. Raises `Malformed`."""
         if "event" not in document:
@@ -121,6 +230,61 @@ class Xendit(Gateway):
             return _refund(document)
         log.info("notification_of_other_product", provider=self.name, xendit_event=event)
         return None
+
+
+def _payment_request(document: Mapping[str, Any], payment: "Payment") -> GatewayNotification:
+    """Read a payment request of the Payments API as the state of the payment that it led to."""
+    word = text(document, "status", max_length=32)
+    payment_id = optional_text(document, "latest_payment_id", max_length=128)
+    status = _REQUEST_STATUSES.get(word)
+    return GatewayNotification(
+        provider=Xendit.name,
+        identity=f"request:{payment_id or payment.transaction_id}:{word}",
+        transaction_id=payment_id or payment.transaction_id,
+        order_reference=text(document, "reference_id"),
+        status=status,
+        amount=_payment_amount(document),
+        currency=text(document, "currency", max_length=8),
+        occurred_at=_first_moment(document, "updated", "created"),
+        channel=optional_text(document, "channel_code", max_length=64),
+        review_reason="" if status else f"unknown payment request status {word}",
+        payload=_kept_payment(document),
+    )
+
+
+def _with_refunds(
+    answer: GatewayNotification, documents: Iterable[Mapping[str, Any]]
+) -> GatewayNotification:
+    """Return the state of a paid payment with the refunds that have succeeded."""
+    refunds = tuple(
+        GatewayRefund(
+            text(document, "id", max_length=128),
+            amount_number(document, "amount"),
+            "refund",
+            _first_moment(document, "updated", "created"),
+        )
+        for document in documents
+        if document.get("status") == "SUCCEEDED"
+    )
+    if not refunds or answer.status is not PaymentStatus.SETTLED:
+        return answer
+    identity = ":".join([answer.identity, *sorted(refund.key for refund in refunds)])
+    return replace(
+        answer, status=PaymentStatus.PARTLY_REFUNDED, refunds=refunds, identity=identity[:240]
+    )
+
+
+def _refund_state(document: Mapping[str, Any]) -> RefundState:
+    """Read a refund. Raises `GatewayUnavailable` where it is not as documented."""
+    try:
+        return RefundState(
+            key=text(document, "id", max_length=128),
+            status=_REFUND_STATES.get(text(document, "status", max_length=32), "pending"),
+            amount=amount_number(document, "amount"),
+            reason=optional_text(document, "failure_code", max_length=64),
+        )
+    except Malformed as error:
+        raise GatewayUnavailable(Xendit.name, f"the refund is not as documented: {error}") from None
 
 
 def _invoice(document: Mapping[str, Any]) -> GatewayNotification:

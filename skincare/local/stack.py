@@ -59,6 +59,7 @@ class Stack:
         self.web_url = f"http://127.0.0.1:{web_port or self.kept.port('web')}"
         self.midtrans_server_key = self.kept.secret("Midtrans server key")
         self.xendit_callback_token = self.kept.secret("Xendit callback token")
+        self.xendit_secret_key = f"xnd_development_{self.kept.secret('Xendit secret key')}"
         self.servers: list[LocalServer] = [
             MailServer(
                 self.emails,
@@ -154,6 +155,8 @@ class Stack:
             "PAYMENT_PROVIDERS": "midtrans,xendit,sandbox",
             "MIDTRANS_SERVER_KEY": self.midtrans_server_key,
             "XENDIT_CALLBACK_TOKEN": self.xendit_callback_token,
+            "XENDIT_SECRET_KEY": self.xendit_secret_key,
+            "PROVIDERS_ASKED": "none",
             "SENTRY_DSN": "",
             "WORKER_CONCURRENCY": str(WORKER_PROCESSES),
             "SQS_HEALTH_FILE": str(self._health),

@@ -131,6 +131,8 @@ def test_in_production_it_serves_the_collected_static_files(
             "ORDER_EVENTS_QUEUE_URL": "https://sqs.ap-southeast-3.amazonaws.com/000000000000/shop",
             "MIDTRANS_SERVER_KEY": "Mid-server-0123456789abcdef",
             "XENDIT_CALLBACK_TOKEN": "callback-0123456789abcdef",
+            "XENDIT_SECRET_KEY": "xnd_production_0123456789abcdef",
+            "SHOP_URL": "https://shop.example",
             "EMAIL_URL": "smtp+tls://user:secret@127.0.0.1:1",
         }
     )

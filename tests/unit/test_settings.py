@@ -23,6 +23,8 @@ PRODUCTION = {
     "ORDER_EVENTS_QUEUE_URL": QUEUE_URL,
     "MIDTRANS_SERVER_KEY": "Mid-server-0123456789abcdef",
     "XENDIT_CALLBACK_TOKEN": "xendit-0123456789abcdef",
+    "XENDIT_SECRET_KEY": "xnd_production_0123456789abcdef",
+    "SHOP_URL": "https://shop.example",
     "EMAIL_URL": "smtp+tls://user:password@smtp.example:587",
 }
 
@@ -97,6 +99,35 @@ PRODUCTION = {
         ({"SQS_ENDPOINT_URL": "local"}, "SQS_ENDPOINT_URL is not a URL that can be read"),
         ({"MIDTRANS_SERVER_KEY": "k"}, "MIDTRANS_SERVER_KEY is shorter than 16 characters"),
         ({"XENDIT_CALLBACK_TOKEN": "k" * 15}, "XENDIT_CALLBACK_TOKEN is shorter than 16"),
+        ({"XENDIT_SECRET_KEY": ""}, "XENDIT_SECRET_KEY is empty: set it"),
+        ({"MIDTRANS_ENVIRONMENT": "live"}, "MIDTRANS_ENVIRONMENT is 'live': set it to sandbox or"),
+        (
+            {"MIDTRANS_SERVER_KEY": "SB-Mid-server-0123456789"},
+            "MIDTRANS_SERVER_KEY is a key of the sandbox",
+        ),
+        *(
+            ({name: url}, f"{name} is not the gateway's own")
+            for name, url in (
+                ("MIDTRANS_SNAP_URL", "http://app.midtrans.com/snap/v1"),
+                ("MIDTRANS_SNAP_URL", "https://app.sandbox.midtrans.com/snap/v1"),
+                ("MIDTRANS_API_URL", "https://api.midtrans.com:8443"),
+                ("MIDTRANS_API_URL", "https://api.midtrans.com.example"),
+                ("XENDIT_API_URL", "http://127.0.0.1:8001/xendit"),
+            )
+        ),
+        *(
+            ({"XENDIT_API_URL": url}, "XENDIT_API_URL is not the address of a server")
+            for url in (
+                "api.xendit.co",
+                "https://",
+                "https://user@api.xendit.co",
+                "ftp://x.example",
+            )
+        ),
+        ({"SHOP_URL": ""}, "SHOP_URL is empty: set it"),
+        ({"SHOP_URL": "http://shop.example"}, "SHOP_URL is not https"),
+        ({"SHOP_URL": "https://shop.example/?a=b"}, "SHOP_URL is not the address of a server"),
+        ({"PROVIDERS_ASKED": "midtrans,sandbox"}, "PROVIDERS_ASKED names sandbox"),
         ({"PAYMENT_PROVIDERS": ""}, "PAYMENT_PROVIDERS is empty, so nobody could pay"),
         ({"PAYMENT_PROVIDERS": " , "}, "PAYMENT_PROVIDERS is empty, so nobody could pay"),
         *(
@@ -150,7 +181,8 @@ def test_a_wrong_setting_is_refused_with_its_remedy(
 
 
 def test_a_disabled_provider_needs_no_secret() -> None:
-    environment = {**PRODUCTION, "PAYMENT_PROVIDERS": "midtrans", "XENDIT_CALLBACK_TOKEN": ""}
+    environment = {**PRODUCTION, "PAYMENT_PROVIDERS": "midtrans"}
+    environment |= dict.fromkeys(("XENDIT_CALLBACK_TOKEN", "XENDIT_SECRET_KEY"), "")
 
     assert run_check(environment).returncode == 0
 
@@ -247,4 +279,8 @@ def variables_read(source: str) -> set[str]:
             names.update(["EMAIL_URL", *connections.EMAIL_PARTS])
         elif function == "provider_secret":
             names.update(texts[1:2])
+        elif function == "addresses.gateway_url":
+            names.update(texts[:1])
+        elif function == "addresses.shop_url":
+            names.add("SHOP_URL")
     return names

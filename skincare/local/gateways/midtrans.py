@@ -10,6 +10,7 @@ import hashlib
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 from uuid import uuid4
 
@@ -211,10 +212,10 @@ class Midtrans:
             method=method,
             amount=session.amount,
             time=now,
-            expires_at=now + _expiry_seconds(session.asked, method),
+            expires_at=_expires_at(session.asked, method, now),
             state="pending",
             fraud_status="accept" if method.has_fraud_status else None,
-            extra=method.fields(),
+            extra=method.fields() | _custom_fields(session.asked),
             notify_urls=session.notify_urls,
         )
         session.transactions.append(transaction)
@@ -442,7 +443,17 @@ def _page_seconds(asked: Mapping[str, Any]) -> float:
     return _seconds(expiry) if expiry else _UNIT_SECONDS["day"]
 
 
-def _expiry_seconds(asked: Mapping[str, Any], method: Method) -> float:
+def _expires_at(asked: Mapping[str, Any], method: Method, picked_at: float) -> float:
     """Without a start time the clock starts when the method is picked."""
     expiry = asked.get("expiry")
-    return _seconds(expiry) if expiry else method.minutes * 60.0
+    if not expiry:
+        return picked_at + method.minutes * 60.0
+    start = picked_at
+    if "start_time" in expiry:
+        start = datetime.strptime(expiry["start_time"], "%Y-%m-%d %H:%M:%S %z").timestamp()
+    return start + _seconds(expiry)
+
+
+def _custom_fields(asked: Mapping[str, Any]) -> dict[str, object]:
+    names = ("custom_field1", "custom_field2", "custom_field3")
+    return {name: asked[name] for name in names if name in asked}

@@ -138,4 +138,5 @@ def existing(account: Account) -> dict[str, str]:
         "TargetGroupArn": target["TargetGroupArn"],
         "DatabaseSecurityGroupId": database_group,
         "AllowedHosts": "api.shop.example",
+        "ShopUrl": "https://shop.example",
     }

@@ -12,7 +12,10 @@ TAG = COMMIT[:12]
 IMAGE = f"{REGISTRY}/skincare:{TAG}"
 OPERATORS_SECRETS = {
     f"skincare/{name}"
-    for name in ("DATABASE_URL", "EMAIL_URL", "MIDTRANS_SERVER_KEY", "XENDIT_CALLBACK_TOKEN")
+    for name in (
+        *("DATABASE_URL", "EMAIL_URL", "MIDTRANS_SERVER_KEY", "XENDIT_CALLBACK_TOKEN"),
+        "XENDIT_SECRET_KEY",
+    )
 }
 PARAMETERS = """\
 VpcId=vpc-0123456789abcdef0
@@ -23,6 +26,7 @@ TargetGroupArn=arn:aws:elasticloadbalancing:ap-southeast-3:123456789012:targetgr
 DatabaseSecurityGroupId=sg-0d0
 AllowedHosts=api.shop.example
 DefaultFromEmail=Toko Skincare <pesanan@shop.example>
+ShopUrl=https://shop.example
 """
 
 
@@ -195,7 +199,7 @@ def test_a_line_that_would_be_ignored_or_misread_is_refused_with_its_number(
     done = deployer.deploy()
 
     assert done.returncode == 1
-    assert ", line 9: " in done.stderr
+    assert ", line 10: " in done.stderr
     assert complaint in done.stderr
     assert deployer.cloud.calls == []
 

@@ -65,6 +65,7 @@ def test_a_buyer_is_declined_and_pays_with_another_card(
     assert "Rp150.000" in page.text
     page.press("Card 4911111111111113 (deny by the bank)")
     assert page.state == "Card: deny"
+    gateways.deliver()
     page.press("Card 4811111111111114 (accept)")
     assert page.state == "Card: capture"
     gateways.deliver()

@@ -89,7 +89,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
 
 
 def _secrets(stack: Stack) -> list[str]:
-    names = ("SECRET_KEY", "MIDTRANS_SERVER_KEY", "XENDIT_CALLBACK_TOKEN")
+    names = ("SECRET_KEY", "MIDTRANS_SERVER_KEY", "XENDIT_CALLBACK_TOKEN", "XENDIT_SECRET_KEY")
     return [stack.environment[name] for name in names]
 
 

@@ -178,6 +178,8 @@ def test_what_is_missing_before_the_first_service_alarms_nobody_then(
         "outbox-growing",
         "deletes-denied",
         "webhooks-rejected",
+        "webhooks-missed",
+        "gateway-down",
         "worker-crashing",
         "api-crashing",
         "schedules-failing",

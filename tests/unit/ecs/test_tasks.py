@@ -17,7 +17,10 @@ from tests.unit.test_settings import PRODUCTION, variables_read
 
 SETTINGS = (Path(settings.BASE_DIR) / "skincare" / "settings.py").read_text()
 #: Read by the settings, and in production better left out.
-DEVELOPMENT_ONLY = {"DEBUG", "ENV_FILE", "SQS_ENDPOINT_URL"}
+DEVELOPMENT_ONLY = {
+    *("DEBUG", "ENV_FILE", "SQS_ENDPOINT_URL"),
+    *("MIDTRANS_SNAP_URL", "MIDTRANS_API_URL", "XENDIT_API_URL"),
+}
 #: Read by the settings, of use to the worker alone.
 WORKER_ONLY = {"WORKER_CONCURRENCY", "SQS_HEALTH_FILE"}
 #: In the place of a URL, for those who have its parts; and another database's certificates.
@@ -30,6 +33,7 @@ SECRETS = {
     "EMAIL_URL",
     "MIDTRANS_SERVER_KEY",
     "XENDIT_CALLBACK_TOKEN",
+    "XENDIT_SECRET_KEY",
 }
 TASKS = ["api", "worker", "migration"]
 
@@ -67,15 +71,18 @@ def test_each_secret_comes_from_secrets_manager_and_never_from_the_environment(t
 
 @pytest.mark.parametrize(
     ("providers", "missing"),
-    [("midtrans", "XENDIT_CALLBACK_TOKEN"), ("xendit", "MIDTRANS_SERVER_KEY")],
+    [
+        ("midtrans", {"XENDIT_CALLBACK_TOKEN", "XENDIT_SECRET_KEY"}),
+        ("xendit", {"MIDTRANS_SERVER_KEY"}),
+    ],
 )
 @pytest.mark.parametrize("task", TASKS)
 def test_the_secret_of_a_disabled_gateway_is_not_asked_for(
-    task: str, providers: str, missing: str
+    task: str, providers: str, missing: set[str]
 ) -> None:
     definition = container(task, PaymentProviders=providers)
 
-    assert names(definition["Secrets"]) == SECRETS - {missing}
+    assert names(definition["Secrets"]) == SECRETS - missing
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -1,0 +1,81 @@
+"""The addresses of the gateways' APIs and of the shop's pages, checked at boot.
+
+What is wrong is told by the variable's name and the fix.
+"""
+
+from typing import Final
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+from skincare.environment import HOST_NAME, Environment
+
+#: MIDTRANS_ENVIRONMENT → (Snap, Core API). https://docs.midtrans.com/reference/api-environment
+MIDTRANS_URLS: Final = {
+    "sandbox": ("https://app.sandbox.midtrans.com/snap/v1", "https://api.sandbox.midtrans.com"),
+    "production": ("https://app.midtrans.com/snap/v1", "https://api.midtrans.com"),
+}
+#: One for test and live mode: the key decides.
+XENDIT_URL: Final = "https://api.xendit.co"
+_SANDBOX_KEY: Final = "SB-Mid-server-"
+
+
+def gateway_url(environment: Environment, name: str, *, gateways_own: str, local: bool) -> str:
+    """Return the base URL of a gateway's API, without a slash at its end.
+
+    Money is asked for and confirmed there: it has to be https, at the host and port of
+    `gateways_own`. Where `local`, another server may stand in. Raises ImproperlyConfigured.
+    """
+    value = environment.text(name) or gateways_own
+    _web_address(name, value)
+    if not local and urlsplit(value)[:2] != urlsplit(gateways_own)[:2]:
+        raise ImproperlyConfigured(
+            f"{name} is not the gateway's own: remove it (it is {gateways_own} then). Only outside "
+            "production may another server stand in for it."
+        )
+    return value.rstrip("/")
+
+
+def shop_url(environment: Environment, *, default: str, local: bool) -> str:
+    """Return the address of the shop's pages, without a slash at its end.
+
+    Emails and payment pages lead the buyer to `<it>/orders/<id>`. Raises ImproperlyConfigured.
+    """
+    value = environment.required("SHOP_URL", default=default)
+    _web_address("SHOP_URL", value)
+    if not local and not value.startswith("https://"):
+        raise ImproperlyConfigured(
+            "SHOP_URL is not https: buyers come back from their payment there. Set it to the "
+            "address of the shop's pages, like https://shop.example.com."
+        )
+    return value.rstrip("/")
+
+
+def check_midtrans_key(key: str, *, chosen: str) -> None:
+    """Raise ImproperlyConfigured for a key of the sandbox in the production environment."""
+    if chosen == "production" and key.startswith(_SANDBOX_KEY):
+        raise ImproperlyConfigured(
+            "MIDTRANS_SERVER_KEY is a key of the sandbox: set MIDTRANS_ENVIRONMENT to sandbox, or "
+            "copy the key from the dashboard of the production environment."
+        )
+
+
+def _web_address(name: str, value: str) -> None:
+    """Raise ImproperlyConfigured for what is not the http(s) address of a server."""
+    try:
+        parts = urlsplit(value)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        parts, host = None, ""
+    if (
+        parts is None
+        or parts.scheme not in ("http", "https")
+        or not HOST_NAME.fullmatch(host)
+        or parts.query
+        or parts.fragment
+        or parts.username is not None
+    ):
+        raise ImproperlyConfigured(
+            f"{name} is not the address of a server: write it as https://host/path, without a "
+            "user, a question mark or a hash."
+        )

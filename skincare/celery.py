@@ -32,6 +32,9 @@ configure(
     adapter=adapt,
     observer=TransportMetrics(),
 )
+# Celery closes the database connection before and after every task, so that each costs a session
+# of PostgreSQL, unless it may be used that often. When to close it, EventTask knows.
+app.conf.update(CELERY_DB_REUSE_MAX=sys.maxsize)
 app.autodiscover_tasks()
 celeryd_init.connect(prepare_worker)
 setup_logging.connect(keep_logging)

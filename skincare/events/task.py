@@ -5,6 +5,7 @@ from typing import Any
 
 from celery import Task as CeleryTask
 from celery import shared_task
+from django.db import close_old_connections
 
 from skincare.events.consumer import process
 from skincare.sqs.task import Task
@@ -12,12 +13,17 @@ from skincare.telemetry import task_context
 
 
 class EventTask(Task):
-    """Puts the ids of the event on all log lines and error reports from its start to its end."""
+    """Puts the ids of the event on all log lines and error reports from its start to its end, and
+    keeps the database connection from one event to the next."""
 
     abstract = True
 
     def before_start(self, task_id: str, args: Any, kwargs: Any) -> None:
         """Celery calls this in the task's process, before the task."""
+        if not self.request.is_eager:
+            # As at the start of a request: one that is too old or was cut off is replaced before
+            # the event is touched.
+            close_old_connections()
         task_context.bind(
             task=self.name,
             queue=(self.request.delivery_info or {}).get("routing_key"),

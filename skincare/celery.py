@@ -2,9 +2,10 @@
 
 import os
 import sys
+from typing import Any
 
 from celery import Celery
-from celery.signals import celeryd_init, setup_logging
+from celery.signals import celeryd_init, setup_logging, worker_ready, worker_shutdown
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "skincare.settings")
 
@@ -38,3 +39,12 @@ app.conf.update(CELERY_DB_REUSE_MAX=sys.maxsize)
 app.autodiscover_tasks()
 celeryd_init.connect(prepare_worker)
 setup_logging.connect(keep_logging)
+
+
+@worker_ready.connect
+def start_reports(sender: Any, **_: Any) -> None:
+    """Its model needs the apps loaded, which they are by now."""
+    from skincare.operations import worker_reports
+
+    worker_reports.start_reports(sender)
+    worker_shutdown.connect(worker_reports.stop_reports, weak=False)

@@ -289,6 +289,9 @@ CELERY_APP = "skincare.celery.app"
 CHECKOUT_MAX_LINES = 50
 CHECKOUT_MAX_QUANTITY = 99
 IDEMPOTENCY_KEY_MAX_LENGTH = 255
+# The operations page turns red, and `manage.py status` fails, where an event waits longer for a
+# worker.
+OLDEST_EVENT_WARNING_SECONDS = 120
 # `manage.py prune` deletes what is older. A processed event makes a late repeat harmless, so it
 # stays longer than any queue keeps a message; skincare.events.checks holds the days to that.
 PRUNE_OUTBOX_DAYS = 30

@@ -29,6 +29,7 @@ _RANGES: Final[Mapping[str, Range]] = {
     "RELAY_BATCHES_IN_FLIGHT": Range(1, 9, "each needs a connection of Celery's pool of ten"),
     # A message may have 256 KiB; Celery's form of an event is base64 in base64.
     "EVENT_MAX_BYTES": Range(1_024, 131_072, "its message must fit into SQS's 256 KiB"),
+    "OLDEST_EVENT_WARNING_SECONDS": Range(1, 86_400, "nobody looks at what waits less or longer"),
     "PRUNE_OUTBOX_DAYS": DAYS,
     "PRUNE_PROCESSED_EVENTS_DAYS": DAYS,
 }

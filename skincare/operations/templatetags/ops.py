@@ -1,8 +1,10 @@
 """How the operator's pages write numbers."""
 
+from datetime import datetime
 from decimal import Decimal
 
 from django import template
+from django.utils import timezone
 
 from orders.money import rupiah as written_rupiah
 from skincare.operations.dead_letter_actions import DeadLetterOutcome
@@ -22,6 +24,15 @@ def age(seconds: float) -> str:
     if seconds < 48 * 3600:
         return f"{seconds / 3600:.1f} h"
     return f"{seconds / 86400:.1f} days"
+
+
+@register.filter
+def clock(moment: str) -> str:
+    """Write the time of day of an RFC 3339 moment, in the shop's time zone, to the second."""
+    try:
+        return timezone.localtime(datetime.fromisoformat(moment)).strftime("%H:%M:%S")
+    except ValueError:
+        return moment
 
 
 @register.filter

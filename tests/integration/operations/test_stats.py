@@ -176,8 +176,10 @@ def test_the_status_command_tells_them(letters: Letters) -> None:
     letters.put([as_bare(new_event())])
     text, document = StringIO(), StringIO()
 
-    call_command("status", stdout=text)
-    call_command("status", "--json", stdout=document)
+    for arguments, out in (([], text), (["--json"], document)):
+        with pytest.raises(CommandError) as failure:
+            call_command("status", *arguments, stdout=out)
+        assert failure.value.returncode == 1, "something is to be looked at"
 
     assert "1 waiting, 0 in flight" in text.getvalue()
     assert "1 failed, last " in text.getvalue()

@@ -13,13 +13,18 @@ _LONGEST_KEY: Final[int] = CheckoutRequest._meta.get_field("key").max_length or 
 
 _RANGES: Final[Mapping[str, Range]] = {
     "EMAIL_TRIES": Range(1, 10, "it counts the tries of one email in one task"),
-    "EMAIL_TIMEOUT": Range(1, 60, "a provider that hangs holds a worker's process so long"),
+    "EMAIL_TIMEOUT": Range(0.1, 60, "a provider that hangs holds a worker's process so long"),
     "UNPAID_ORDER_EXPIRES_HOURS": Range(1, 720, "an unpaid order keeps its stock so long"),
     "UNPAID_ORDER_SWEEP_SECONDS": Range(1, 3_600, "expired orders keep their stock so long"),
     "CHECKOUT_MAX_LINES": Range(1, 500, "checkout locks so many products"),
     "CHECKOUT_MAX_QUANTITY": Range(1, 10_000, "it is the pieces of one product in one order"),
     "IDEMPOTENCY_KEY_MAX_LENGTH": Range(16, _LONGEST_KEY, "its column holds no more"),
     "PRUNE_CHECKOUT_REQUESTS_DAYS": DAYS,
+    "WEB_READ_SECONDS": Range(1, 60, "the load balancer gives up after 60"),
+    "WEB_WRITE_SECONDS": Range(1, 300, "an answer is kept in memory so long"),
+    "WEB_QUEUE_SECONDS": Range(1, 60, "the load balancer gives up after 60"),
+    "WEB_RETRY_AFTER_SECONDS": Range(1, 3_600, "clients are told to come back then"),
+    "TRUSTED_PROXY_COUNT": Range(0, 5, "it counts the proxies before the API"),
 }
 
 

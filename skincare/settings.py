@@ -84,6 +84,15 @@ if IN_PRODUCTION and not ALLOWED_HOSTS:
 if IN_PRODUCTION:
     check_hosts("ALLOWED_HOSTS", ALLOWED_HOSTS)
 
+# How many proxies of one's own a request passes; the client's address is what the first of them
+# saw. In production the load balancer is one: it also ends TLS.
+TRUSTED_PROXY_COUNT = env.number(
+    "TRUSTED_PROXY_COUNT",
+    default=1 if IN_PRODUCTION else 0,
+    least=1 if IN_PRODUCTION else 0,
+    most=5,
+)
+
 # DATABASE_URL, or DATABASE_HOST, _PORT, _USER, _PASSWORD and _NAME.
 DATABASES = {
     "default": connections.database(
@@ -266,6 +275,8 @@ DATABASES["default"]["OPTIONS"]["options"] = " ".join(
         f"-c idle_in_transaction_session_timeout={CLAIM_LEASE_SECONDS}s",
     ]
 ).strip()
+# service → seconds that a statement may wait for a lock, and take in all. Commands have no limit.
+DATABASE_TIMEOUTS = {"api": (2, 4), "worker": (10, 30), "relay": (5, 30)}
 EMAIL_TRIES = 3
 EMAIL_RETRY_WAIT_SECONDS = (0.25, 0.5)
 UNPAID_ORDER_EXPIRES_HOURS = 24
@@ -278,6 +289,12 @@ GATEWAY_TIMEOUT_SECONDS = (
 )  # to connect, and for the answer; no transaction is open meanwhile
 # After that an order that was not there yet, or a database that did not answer, may be there.
 WEBHOOK_RETRY_AFTER_SECONDS = 60
+# A client has so long to send its whole request, and to read the whole answer. A request that
+# waited longer for a thread is refused, because its client has given up.
+WEB_READ_SECONDS = 15
+WEB_WRITE_SECONDS = 60
+WEB_QUEUE_SECONDS = 10
+WEB_RETRY_AFTER_SECONDS = 5  # told to who is refused because too much waits already
 RELAY_IN_PROCESS = True  # a process that publishes also relays; off in tests
 RELAY_SWEEP_SECONDS = 5.0
 RELAY_ROWS = 100  # rows leased at a time, sent as ten batches
@@ -319,6 +336,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "skincare.telemetry.request_id.RequestIdMiddleware",
     "skincare.telemetry.health.HealthMiddleware",
+    "skincare.front_door.FrontDoorMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "corsheaders.middleware.CorsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

@@ -7,6 +7,10 @@ class EventsConfig(AppConfig):
     verbose_name = "Order events"
 
     def ready(self) -> None:
-        from skincare.events import checks, gauges, relay  # noqa: F401  (checks registers itself)
+        from django.db.backends.signals import connection_created
 
+        from skincare.events import checks, gauges, relay  # noqa: F401  (checks registers itself)
+        from skincare.events.time_limits import limit_time
+
+        connection_created.connect(limit_time, dispatch_uid="skincare.events.time_limits")
         relay.every(gauges.EVERY_SECONDS, "report_backlog", gauges.report_backlog)

@@ -78,6 +78,18 @@ def numbers_are_in_range(**_: Any) -> list[CheckMessage]:
                     id="events.E007",
                 )
             )
+    for service, limits in settings.DATABASE_TIMEOUTS.items():
+        match limits:
+            case (int() | float() as lock, int() | float() as statement) if 0 < lock < statement:
+                pass
+            case other:
+                problems.append(
+                    Error(
+                        f"DATABASE_TIMEOUTS of {service} ({other!r}) are not a wait for a lock and "
+                        "a longer one for a statement, in seconds above 0.",
+                        id="events.E008",
+                    )
+                )
     return problems
 
 

@@ -35,6 +35,9 @@ _NOT_FOR_PERSONS: Final = frozenset({"env", "release", "environment", "_aws"})
 _PLAIN_TYPES: Final = (UUID, Decimal, date, Path)
 
 
+#: Where Django tells of requests that it refuses as suspicious. Anybody can send one.
+_BY_ANYBODY: Final = "django.security"
+
 ErrorReporter = Callable[[Mapping[str, Any], Any], None]
 _report_error: ErrorReporter | None = None
 
@@ -113,6 +116,8 @@ def _formatter(*, readable: bool) -> logging.Formatter:
 
 def _name_event(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
     record: logging.LogRecord = line["_record"]
+    if record.name.startswith(_BY_ANYBODY) and record.levelno > logging.WARNING:
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
     args = line.pop("positional_args", None)
     if third_party_logs.is_ours(record, args):
         return structlog.stdlib.ExtraAdder()(_, __, line)

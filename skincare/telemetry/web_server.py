@@ -1,7 +1,7 @@
 """gunicorn's own lines, and one line for each request, in the form of all the others."""
 
-from datetime import timedelta
-from typing import Any, Final
+import logging
+from typing import Final
 
 import structlog
 from django.conf import settings
@@ -28,22 +28,34 @@ class JSONLogger(Logger):
         for logger in (self.error_log, self.access_log):
             logger.handlers.clear()
             logger.propagate = True
+        # It would tell each time that a request waits for a thread; the metrics tell how long.
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)
 
-    def access(self, resp: Any, req: Any, environ: dict[str, Any], request_time: timedelta) -> None:
-        """Log what was answered: no query, no address, no header but the request's id."""
-        status = int(str(resp.status).split(None, 1)[0])
-        path = environ.get("PATH_INFO", "")
-        if path in _HEALTH_PATHS and status < 400:
-            return
-        log.info(
-            "request_served",
-            request_id=_header(resp.headers, HEADER),
-            method=environ.get("REQUEST_METHOD"),
-            path=path,
-            status=status,
-            duration_ms=round(request_time.total_seconds() * 1000, 1),
-            response_bytes=getattr(resp, "sent", None),
-        )
+
+def log_request(
+    *,
+    method: str,
+    path: str,
+    status: int,
+    headers: list[tuple[str, str]],
+    seconds: float,
+    size: int,
+) -> None:
+    """Log what was answered: no query, no address, no header but the request's id.
+
+    `headers` are the answer's; `seconds` it took from the worker's thread; `size` in bytes.
+    """
+    if path in _HEALTH_PATHS and status < 400:
+        return
+    log.info(
+        "request_served",
+        request_id=_header(headers, HEADER),
+        method=method,
+        path=path,
+        status=status,
+        duration_ms=round(seconds * 1000, 1),
+        response_bytes=size,
+    )
 
 
 def _header(headers: list[tuple[str, str]], name: str) -> str | None:

@@ -1,0 +1,74 @@
+"""What is decided about a request before any view, and what is said when its work cannot be done.
+
+All of it is what anybody can send, so none of it is an error of ours: a line of level info, nothing
+to Sentry.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+from django.conf import settings
+from django.core.exceptions import DisallowedHost
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse
+from psycopg import errors
+
+from orders.problems import Problem, problem_response
+
+log = structlog.get_logger(__name__)
+
+#: PostgreSQL gave up for us: the lock or the statement took longer than DATABASE_TIMEOUTS.
+_GAVE_UP: Final = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)
+
+
+class FrontDoorMiddleware:
+    """Refuses what no view could take, and answers 503 for a database that is busy or away."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self._get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        problem = _refusal(request)
+        if problem is not None:
+            log.info("request_refused", refusal=problem.type.rpartition(":")[2])
+            return problem_response(request, problem)
+        return self._get_response(request)
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
+        """Answer for the database; any other error is Django's."""
+        if not isinstance(error, OperationalError | InterfaceError):
+            return None
+        if isinstance(error.__cause__, _GAVE_UP):
+            log.warning("database_too_slow", error=type(error.__cause__).__name__)
+        else:
+            log.error("database_unavailable", error=type(error).__name__, exc_info=error)
+        problem = Problem(
+            status=503,
+            type="try-again",
+            title="This cannot be done right now.",
+            detail="Nothing was changed. Try again after the seconds of Retry-After.",
+        )
+        response = problem_response(request, problem)
+        response["Retry-After"] = str(settings.WEB_RETRY_AFTER_SECONDS)
+        return response
+
+
+def _refusal(request: HttpRequest) -> Problem | None:
+    try:
+        request.get_host()
+    except DisallowedHost:
+        return Problem(status=400, type="unknown-host", title="No site of this name is here.")
+    if request.path.startswith("/v1/webhooks/"):
+        return None  # counted by their view, which refuses by itself
+    # The web server knows the length of every body, also of one that came in chunks.
+    length = request.headers.get("Content-Length") or "0"
+    largest = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    if not (length.isascii() and length.isdigit()) or int(length) > largest:
+        return Problem(
+            status=413,
+            type="too-large",
+            title="The body is too large.",
+            detail=f"It may have at most {largest} bytes.",
+        )
+    return None

@@ -1,0 +1,244 @@
+"""The web server: gunicorn's processes, and in each of them waitress, which reads the requests.
+
+gunicorn forks, watches and replaces the processes. waitress has one thread that reads all
+connections, and hands a request to a worker thread only when it is complete, body and all: a client
+that sends a byte every ten seconds costs a socket, and no thread.
+What is here joins the two: a deadline for reading, pools of threads that cannot
+starve each other, one log line for each request, and an end that answers what was taken.
+"""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+import structlog
+from django.conf import settings
+from gunicorn.workers.base import Worker
+from waitress import wasyncore
+from waitress.adjustments import Adjustments
+from waitress.channel import HTTPChannel
+from waitress.parser import HTTPRequestParser, ParsingError
+from waitress.server import TcpWSGIServer
+from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
+from waitress.utilities import Error
+
+from skincare.telemetry.web_server import log_request
+
+log = structlog.get_logger(__name__)
+
+#: Paths, by how they begin, of requests that can wait for a lock; each kind has threads of its own,
+#: so that a product or an order that is locked stops only requests of its kind.
+POOLS: Final[Mapping[str, tuple[str, ...]]] = {
+    "health": ("/healthz", "/readyz"),
+    "checkout": ("/v1/checkout", "/v1/orders"),
+    "webhooks": ("/v1/webhooks",),
+}
+OTHERS: Final = "pages"
+#: One for each of the two paths, neither of which waits for anything.
+HEALTH_THREADS: Final = 2
+#: Bytes of all headers of a request, as the load balancer allows a little more.
+MAX_HEADER_BYTES: Final = 32 * 1024
+
+
+class Overloaded(Error):
+    """The request waited for a thread so long that its client has gone, or would rather know."""
+
+    code = 503
+    reason = "Service Unavailable"
+
+
+def pool_of(path: str) -> str:
+    """Return the name of the pool of threads that serves `path`."""
+    for name, prefixes in POOLS.items():
+        if path.startswith(prefixes):
+            return name
+    return OTHERS
+
+
+class Pools:
+    """Threads by the kind of request. `threads`: of all kinds together, at least one of each."""
+
+    def __init__(self, threads: int) -> None:
+        share = max(1, threads // len(POOLS))
+        self._pools = {name: ThreadedTaskDispatcher() for name in (*POOLS, OTHERS)}
+        for name, pool in self._pools.items():
+            pool.set_thread_count(HEALTH_THREADS if name == "health" else share)
+
+    def add_task(self, channel: "Channel") -> None:
+        """Let the next request of the channel be served."""
+        path = getattr(channel.requests[0], "path", "")  # none where it could not be read
+        self._pools[pool_of(path)].add_task(channel)
+
+    def shutdown(self) -> None:
+        """End the threads; nothing is served any more."""
+        for pool in self._pools.values():
+            pool.shutdown(timeout=1)
+
+
+class Request(WSGITask):
+    """One request in its thread."""
+
+    def service(self) -> None:
+        """Serve it, and write its log line."""
+        if self.channel.server.is_ending:
+            self.set_close_on_finish()
+        started = time.monotonic()
+        try:
+            super().service()
+        finally:
+            log_request(
+                method=self.request.command,
+                path=self.request.path,
+                status=int(self.status.split(None, 1)[0]),
+                headers=self.response_headers,
+                seconds=time.monotonic() - started,
+                size=self.content_bytes_written,
+            )
+
+
+class Refusal(ErrorTask):
+    """What could not be read, or came too late to be served, is answered with a problem."""
+
+    def execute(self) -> None:
+        """Write the problem (RFC 9457), and a log line without a word of the request."""
+        error = self.request.error
+        self.status = f"{error.code} {error.reason}"
+        body = json.dumps(
+            {"type": "about:blank", "title": error.reason, "status": error.code}
+        ).encode()
+        self.response_headers = [("Content-Type", "application/problem+json")]
+        if error.code == Overloaded.code:
+            self.response_headers.append(("Retry-After", str(settings.WEB_RETRY_AFTER_SECONDS)))
+        self.set_close_on_finish()
+        self.content_length = len(body)
+        self.write(body)
+        log.warning("request_unreadable", status=error.code)
+
+
+class Parser(HTTPRequestParser):
+    """Reads one request."""
+
+    def parse_header(self, header_plus: bytes) -> None:
+        """Raise ParsingError for what is no HTTP/1.0 or 1.1; waitress would take it for 1.0."""
+        super().parse_header(header_plus)
+        if self.version not in ("1.0", "1.1"):
+            raise ParsingError("Version is not supported")
+
+
+class Channel(HTTPChannel):
+    """One connection."""
+
+    parser_class = Parser
+    task_class = Request
+    error_task_class = Refusal
+    #: When the request began that is not complete yet, and when the last one was complete.
+    _begun: float | None = None
+    _complete: float = 0.0
+
+    def received(self, data: bytes) -> bool:
+        """Take bytes of the client, in the thread that reads."""
+        if self._begun is None:
+            self._begun = time.time()
+        took: bool = super().received(data)
+        if self.request is None:
+            self._begun = None
+            self._complete = time.time()
+        return took
+
+    def service(self) -> None:
+        """Serve the next request, in a worker thread, unless it has waited too long for one."""
+        request = self.requests[0]
+        if time.time() - self._complete > settings.WEB_QUEUE_SECONDS and not request.error:
+            request.error = Overloaded("")
+        super().service()
+
+    def is_late(self, now: float) -> bool:
+        """Whether the client sends its request, or reads its answer, slower than it may."""
+        if self._begun is not None:
+            return now - self._begun > settings.WEB_READ_SECONDS
+        is_answering = bool(self.total_outbufs_len) and not self.requests
+        return is_answering and now - self._complete > settings.WEB_WRITE_SECONDS
+
+
+class Server(TcpWSGIServer):
+    """The listening socket and its connections."""
+
+    channel_class = Channel
+    is_ending = False
+
+    def maintenance(self, now: float) -> None:
+        """Hang up on idle and on late clients; called once a second."""
+        super().maintenance(now)
+        for channel in self.active_channels.values():
+            if channel.is_late(now):
+                channel.will_close = True
+
+    def stop_accepting(self) -> None:
+        """Leave new connections to the other processes; answers close theirs from now on."""
+        self.is_ending = True
+        self.accepting = False
+        self.del_channel()  # of the listening socket; gunicorn closes it
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is being read or served, or an answer written."""
+        return any(
+            channel.requests or channel.request is not None or channel.total_outbufs_len
+            for channel in self.active_channels.values()
+        )
+
+
+class BufferingWorker(Worker):
+    """A process of gunicorn whose requests waitress reads. gunicorn.conf.py names it."""
+
+    def run(self) -> None:
+        """Serve until SIGTERM, then answer what was taken."""
+        connections: dict[int, wasyncore.dispatcher] = {}
+        pools = Pools(self.cfg.threads)
+        servers = [
+            Server(
+                self.wsgi,
+                map=connections,
+                _sock=listening.sock,
+                dispatcher=pools,
+                adj=self._adjustments(),
+                sockinfo=(listening.FAMILY, None, None, None),
+                bind_socket=False,
+            )
+            for listening in self.sockets
+        ]
+        while self.alive and self.ppid == os.getppid():
+            self._turn(connections)
+        for server in servers:
+            server.stop_accepting()
+        deadline = time.monotonic() + self.cfg.graceful_timeout
+        while any(server.is_busy for server in servers) and time.monotonic() < deadline:
+            self._turn(connections)
+        pools.shutdown()
+
+    def _turn(self, connections: dict[int, wasyncore.dispatcher]) -> None:
+        self.notify()
+        wasyncore.loop(timeout=1, use_poll=True, map=connections, count=1)
+
+    def _adjustments(self) -> Adjustments:
+        options: dict[str, Any] = {
+            "threads": self.cfg.threads,
+            "backlog": self.cfg.backlog,
+            "connection_limit": self.cfg.worker_connections,
+            "channel_timeout": self.cfg.keepalive,
+            "cleanup_interval": 1,
+            "max_request_header_size": MAX_HEADER_BYTES,
+            # A little more than the application takes, which refuses it with more words.
+            "max_request_body_size": 2 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+            "ident": None,
+            "clear_untrusted_proxy_headers": True,
+        }
+        if settings.TRUSTED_PROXY_COUNT:
+            options |= {
+                "trusted_proxy": "*",
+                "trusted_proxy_count": settings.TRUSTED_PROXY_COUNT,
+                "trusted_proxy_headers": {"x-forwarded-for", "x-forwarded-proto"},
+            }
+        return Adjustments(**options)

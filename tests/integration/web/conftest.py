@@ -1,0 +1,111 @@
+"""A real gunicorn with one process, and raw connections to it."""
+
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+import requests
+
+from skincare.local.sqs import free_port
+from skincare.local.supervised import Supervised
+
+
+class Web:
+    """The API, as gunicorn.conf.py serves it."""
+
+    def __init__(self, environment: dict[str, str], folder: Path) -> None:
+        self.port = free_port()
+        self.log = folder / "web.log"
+        self.process = Supervised(
+            [
+                *(sys.executable, "-m", "gunicorn", "skincare.wsgi", "--workers", "1"),
+                *("--bind", f"127.0.0.1:{self.port}"),
+            ],
+            name="the API",
+            env=environment,
+            log=self.log,
+            grace=40,
+        )
+
+    def __enter__(self) -> Self:
+        self.process.wait_ready(self._answers, seconds=60)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.stop()
+
+    def _answers(self) -> bool:
+        try:
+            return self.get("/healthz").ok
+        except requests.RequestException:
+            return False
+
+    def url(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.port}{path}"
+
+    def get(self, path: str, **options: Any) -> requests.Response:
+        return requests.get(self.url(path), timeout=20, **options)
+
+    def post(self, path: str, **options: Any) -> requests.Response:
+        return requests.post(self.url(path), timeout=20, **options)
+
+
+class RawClient:
+    """A connection that says what it wants, at its own pace."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=20)
+
+    def send(self, text: str) -> None:
+        self._socket.sendall(text.encode())
+
+    def answer(self) -> str:
+        """Return all that comes until the server hangs up; empty where it only does that."""
+        received = b""
+        try:
+            while data := self._socket.recv(65_536):
+                received += data
+        except ConnectionResetError:
+            pass
+        return received.decode()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture(scope="module")
+def start_web(
+    test_database_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], Web]]:
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "tests.integration.web.settings",
+        "DATABASE_URL": test_database_url,
+        "LOG_LEVEL": "INFO",
+    }
+    with ExitStack() as running:
+        yield lambda: running.enter_context(Web(environment, tmp_path_factory.mktemp("web")))
+
+
+@pytest.fixture(scope="module")
+def web(start_web: Callable[[], Web]) -> Web:
+    return start_web()
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[[Web], RawClient]]:
+    """Open a connection that is closed after the test."""
+    clients: list[RawClient] = []
+
+    def one(web: Web) -> RawClient:
+        clients.append(RawClient(web.port))
+        return clients[-1]
+
+    yield one
+    for client in clients:
+        client.close()

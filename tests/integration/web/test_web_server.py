@@ -1,0 +1,183 @@
+"""What a client does slowly, wrongly or not at all costs no other client anything."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+import psycopg
+import pytest
+import requests
+
+from orders.models import Order, Product
+from skincare.local.deadline import wait_until
+from tests.integration.orders.shop import a_product
+from tests.integration.orders.together import together
+from tests.integration.web.conftest import RawClient, Web
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BODY_NEVER_COMES = (
+    "POST /v1/checkout HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    "Content-Length: 1000\r\n\r\n{"
+)
+HEADERS_NEVER_END = "GET /v1/products HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: a"
+CHUNKS_NEVER_END = (
+    "POST /v1/webhooks/midtrans HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    "Transfer-Encoding: chunked\r\n\r\n5\r\nab"
+)
+
+
+def checkout(web: Web, product: Product, **options: object) -> requests.Response:
+    body = {
+        "items": [{"sku": product.sku, "quantity": 1}],
+        "email": "sari@example.com",
+        "payment_method": "sandbox",
+    }
+    return web.post(
+        "/v1/checkout",
+        **{"data": json.dumps(body), **options},
+        headers={"Idempotency-Key": uuid4().hex, "Content-Type": "application/json"},
+    )
+
+
+@pytest.mark.parametrize("request_text", [BODY_NEVER_COMES, HEADERS_NEVER_END, CHUNKS_NEVER_END])
+def test_slow_requests_by_the_hundred_hold_no_thread_and_are_hung_up_on(
+    request_text: str, web: Web, connect: Callable[[Web], RawClient]
+) -> None:
+    product = a_product()
+    slow = [connect(web) for _ in range(200)]
+    for client in slow:
+        client.send(request_text)
+
+    assert [web.get(path).status_code for path in ("/healthz", "/readyz", "/v1/products")] == [
+        200
+    ] * 3
+    assert checkout(web, product).status_code == 201
+    assert [client.answer() for client in slow] == [""] * len(slow)
+
+
+def test_a_request_that_goes_on_byte_by_byte_has_one_deadline_for_all_of_it(
+    web: Web, connect: Callable[[Web], RawClient]
+) -> None:
+    client = connect(web)
+    client.send(BODY_NEVER_COMES)
+
+    def is_hung_up_on() -> bool:
+        try:
+            client.send(" ")
+        except OSError:
+            return True
+        return False
+
+    wait_until(is_hung_up_on, seconds=15, what="the end of its time", every=0.2)
+
+
+def test_a_body_in_chunks_is_read_like_any_other(web: Web) -> None:
+    product = a_product()
+    body = json.dumps(
+        {
+            "items": [{"sku": product.sku, "quantity": 1}],
+            "email": "sari@example.com",
+            "payment_method": "sandbox",
+        }
+    ).encode()
+
+    answer = checkout(web, product, data=iter([body[:10], body[10:]]))
+
+    assert answer.status_code == 201, answer.text
+    assert Order.objects.filter(pk=answer.json()["order_id"]).exists()
+
+
+@pytest.mark.parametrize("in_chunks", [False, True])
+@pytest.mark.parametrize("kilobytes", [300, 900])
+@pytest.mark.parametrize("path", ["/v1/checkout", "/v1/webhooks/midtrans", "/admin/login/"])
+def test_a_body_that_is_too_large_is_a_problem_that_says_so(
+    path: str, kilobytes: int, in_chunks: bool, web: Web
+) -> None:
+    body = b"x" * 1024
+    pieces = (body for _ in range(kilobytes))
+
+    answer = web.post(
+        path,
+        data=pieces if in_chunks else body * kilobytes,
+        headers={"Content-Type": "application/json", "Idempotency-Key": "k"},
+    )
+
+    assert answer.status_code == 413
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.json()["status"] == 413
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("NOT HTTP\r\n\r\n", 400),
+        ("GET /v1/products HTTP/9.9\r\n\r\n", 400),
+        ("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+        ("POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n", 400),
+        (
+            "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            400,
+        ),
+        (f"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: {'x' * 40_000}\r\n\r\n", 431),
+    ],
+)
+def test_what_cannot_be_read_is_a_problem_and_a_line_without_its_words(
+    text: str, status: int, web: Web, connect: Callable[[Web], RawClient]
+) -> None:
+    client = connect(web)
+    client.send(text)
+
+    head, _, body = client.answer().partition("\r\n\r\n")
+
+    assert head.startswith((f"HTTP/1.1 {status} ", f"HTTP/1.0 {status} "))
+    assert "application/problem+json" in head
+    assert json.loads(body)["status"] == status
+    assert '"request_unreadable"' in web.log.read_text()
+    assert "NOT HTTP" not in web.log.read_text()
+
+
+@pytest.fixture
+def locked(test_database_url: str) -> Iterator[Product]:
+    """A product whose row a session has locked that hangs."""
+    product = a_product(stocked=100)
+    with psycopg.connect(test_database_url) as hung:
+        hung.execute("SELECT 1 FROM orders_product WHERE id = %s FOR UPDATE", [product.pk])
+        yield product
+
+
+def test_checkouts_of_a_locked_product_stop_nothing_else(web: Web, locked: Product) -> None:
+    def others() -> list[int]:
+        paths = ("/healthz", "/readyz", "/v1/products", "/admin/login/")
+        statuses = [web.get(path).status_code for path in paths]
+        return [*statuses, web.post("/v1/webhooks/xendit", json={}).status_code]
+
+    *checkouts, beside = together([lambda: checkout(web, locked)] * 8 + [others])
+
+    assert beside == [200, 200, 200, 200, 403]
+    assert {answer.status_code for answer in checkouts} == {503}
+    for answer in checkouts:
+        assert answer.headers["Content-Type"] == "application/problem+json"
+        assert int(answer.headers["Retry-After"]) > 0
+
+
+def test_a_request_that_is_being_sent_at_the_end_is_answered(
+    start_web: Callable[[], Web], connect: Callable[[Web], RawClient]
+) -> None:
+    web = start_web()
+    client = connect(web)
+    client.send("GET /v1/products HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+
+    os.kill(web.process.pid, signal.SIGTERM)
+    wait_until(
+        lambda: "Handling signal: term" in web.log.read_text(), seconds=20, what="the signal"
+    )
+    client.send("\r\n")
+
+    head = client.answer().partition("\r\n\r\n")[0]
+    assert head.startswith("HTTP/1.1 200 ")
+    assert "Connection: close" in head
+    wait_until(lambda: not web.process.running, seconds=20, what="the end")
+    assert web.process.stop() == 0

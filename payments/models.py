@@ -30,7 +30,7 @@ class Payment(models.Model):
         blank=True,
         default="",
         db_default="",
-        help_text="ours, as the gateway got it; empty where the gateway was not called",
+        help_text="our name for the attempt at the gateway: the order's id and the number",
     )
     session_id = models.CharField(
         max_length=128,
@@ -43,7 +43,7 @@ class Payment(models.Model):
         max_length=2048, blank=True, default="", db_default="", help_text="where the buyer pays"
     )
     expires_at = models.DateTimeField(
-        null=True, blank=True, help_text="until when the buyer can pay there"
+        null=True, blank=True, help_text="until when the gateway lets the buyer pay"
     )
     transaction_id = models.CharField(
         max_length=128, blank=True, help_text="the gateway's; empty until it tells"
@@ -89,11 +89,6 @@ class Payment(models.Model):
                 fields=["order", "provider"],
                 condition=Q(transaction_id=""),
                 name="payment_one_without_transaction",
-            ),
-            models.UniqueConstraint(
-                fields=["reference"],
-                condition=~Q(reference=""),
-                name="payment_reference_once",
             ),
             models.CheckConstraint(
                 name="payment_status_known", condition=Q(status__in=PaymentStatus.values)

@@ -14,7 +14,7 @@ class Migration(migrations.Migration):
             model_name="payment",
             name="expires_at",
             field=models.DateTimeField(
-                blank=True, help_text="until when the buyer can pay there", null=True
+                blank=True, help_text="until when the gateway lets the buyer pay", null=True
             ),
         ),
         migrations.AddField(
@@ -35,7 +35,7 @@ class Migration(migrations.Migration):
                 blank=True,
                 db_default="",
                 default="",
-                help_text="ours, as the gateway got it; empty where the gateway was not called",
+                help_text="our name for the attempt at the gateway: the order's id and the number",
                 max_length=50,
             ),
         ),
@@ -48,14 +48,6 @@ class Migration(migrations.Migration):
                 default="",
                 help_text="of the payment page: Midtrans's token, Xendit's invoice",
                 max_length=128,
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="payment",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("reference", ""), _negated=True),
-                fields=("reference",),
-                name="payment_reference_once",
             ),
         ),
     ]

@@ -48,6 +48,7 @@ lint: setup lint-image lint-ecs ## Check style, types, layers, migrations, produ
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy skincare orders payments ecs
+	$(BIN)/mypy -p docs.scaling
 	$(BIN)/lint-imports
 	APP_ENV=test $(BIN)/python -W ignore manage.py makemigrations --check --dry-run
 	env -i PATH="$$PATH" $(PRODUCTION_LIKE) $(BIN)/python manage.py check --deploy --fail-level INFO
@@ -78,8 +79,8 @@ native: setup .venv/localemu/.ready ## Redrive a dead-letter queue natively, on 
 ecs: setup .venv/aws-emulator/.ready .venv/localemu/.ready ## Create the templates on local emulators of AWS, and deploy there with ecs/deploy.sh
 	$(BIN)/pytest -m ecs tests/integration/ecs $(ARGS)
 
-scaling: setup ## Simulate the workers' scaling policy on a sale: table and picture of ecs/scaling.md
-	@$(BIN)/python -m ecs.scaling $(ARGS)
+scaling: setup ## Simulate the workers' scaling policy on a sale: tables and picture of docs/scaling
+	@$(BIN)/python -m docs.scaling $(ARGS)
 
 requirements: setup ## Resolve requirements/*.in anew into the pinned *.txt (UPGRADE=--upgrade for new releases)
 	for name in base production dev $(TOOLS); do \

@@ -263,7 +263,11 @@ def test_cloudwatch_takes_the_dashboard(stacks: Stacks) -> None:
 
 def test_application_auto_scaling_takes_the_targets_and_the_policies(stacks: Stacks) -> None:
     scaling = stacks.account.client("application-autoscaling")
-    for target, policy in (("WorkerTarget", "WorkerBacklog"), ("ApiTarget", "ApiCpu")):
+    for target, policy in (
+        ("WorkerTarget", "WorkerBacklog"),
+        ("WorkerTarget", "WorkerArrivals"),
+        ("ApiTarget", "ApiCpu"),
+    ):
         wanted = deployed().resource("scaling", target)
         scaling.register_scalable_target(**wanted)
         given = deployed().resource("scaling", policy)
@@ -283,7 +287,11 @@ def test_application_auto_scaling_takes_the_targets_and_the_policies(stacks: Sta
     tracking = by_name["skincare-worker-backlog"]["TargetTrackingScalingPolicyConfiguration"]
     expression = tracking["CustomizedMetricSpecification"]["Metrics"][0]["Expression"]
     assert expression == "visible / IF(tasks > 0, tasks, 1)"
-    assert set(by_name) == {"skincare-worker-backlog", "skincare-api-cpu"}
+    assert set(by_name) == {
+        "skincare-worker-backlog",
+        "skincare-worker-arrivals",
+        "skincare-api-cpu",
+    }
 
 
 def test_everything_goes_away_again_but_what_holds_money(tmp_path: Path) -> None:

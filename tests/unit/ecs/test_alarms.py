@@ -57,12 +57,16 @@ def dashboard_metrics(deployment: Deployed) -> Iterator[Metric]:
 
 
 def all_metrics(deployment: Deployed) -> list[Metric]:
-    policy = deployment.resource("scaling", "WorkerBacklog")
-    tracked = policy["TargetTrackingScalingPolicyConfiguration"]["CustomizedMetricSpecification"]
+    tracked = [
+        deployment.resource("scaling", policy)["TargetTrackingScalingPolicyConfiguration"][
+            "CustomizedMetricSpecification"
+        ]
+        for policy in ("WorkerBacklog", "WorkerArrivals")
+    ]
     alarms = deployment.resources("AWS::CloudWatch::Alarm").values()
     return [
         *(metric for alarm in alarms for metric in metrics_of(alarm)),
-        *metrics_of(tracked),
+        *(metric for policy in tracked for metric in metrics_of(policy)),
         *dashboard_metrics(deployment),
     ]
 

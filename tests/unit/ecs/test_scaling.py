@@ -1,18 +1,26 @@
-"""The simulation loses no event, keeps to the policy, and says what scaling.md says."""
+"""The simulation loses no event, keeps to the policy, and says what its document says."""
 
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 
-from ecs.scaling.__main__ import HEAD, markdown, measured, row
-from ecs.scaling.fleet import Prices, Requests, Task, percentile, simulate
-from ecs.scaling.policies import HIGH_DATAPOINTS, LOW_DATAPOINTS, Fixed, from_template
-from ecs.scaling.traffic import SALE_OPENS, SALE_TIMES_MEAN, arrivals, rate
+from docs.scaling.__main__ import (
+    CHOSEN,
+    HEAD,
+    STEADY_HEAD,
+    markdown,
+    measured,
+    row,
+    steady,
+)
+from docs.scaling.fleet import Prices, Requests, Task, percentile, simulate
+from docs.scaling.policies import HIGH_DATAPOINTS, LOW_DATAPOINTS, Fixed, from_template
+from docs.scaling.traffic import SALE_OPENS, SALE_TIMES_MEAN, arrivals, rate
 from ecs.template import load
 from tests.bench.report import Table
 
-DOCUMENT = (Path(settings.BASE_DIR) / "ecs" / "scaling.md").read_text()
+DOCUMENT = (Path(settings.BASE_DIR) / "docs" / "scaling" / "README.md").read_text()
 WANTED_SECONDS = 10
 
 
@@ -84,12 +92,44 @@ def test_the_sale_is_thirty_times_the_mean_at_its_height() -> None:
 
 def test_the_table_in_the_documentation_is_what_the_simulation_says() -> None:
     run = simulate(arrivals(mean=5.0), from_template(), Task())
-    name = f"backlog per task {from_template().target} (scaling.yaml)"
 
-    table = markdown(HEAD, [row(name, run, Task(), Prices(), Requests())])
+    table = markdown(HEAD, [row(CHOSEN, run, Task(), Prices(), Requests())])
 
-    for line in table.splitlines():
+    for line in [*table.splitlines(), *markdown(STEADY_HEAD, steady(Task())).splitlines()]:
         assert line in DOCUMENT
+
+
+def test_arrivals_are_seven_tenths_of_the_throughput_of_a_task() -> None:
+    arrivals_policy = from_template().policies[1]
+
+    assert arrivals_policy.target == pytest.approx(0.7 * Task.events_per_second * 60)
+
+
+def test_under_a_steady_load_the_fleet_settles_and_nothing_waits() -> None:
+    for rate_ in (10, 60, 200):
+        run = simulate([rate_] * 24 * 3600, from_template(), Task())
+
+        needed = rate_ / Task.events_per_second
+        assert percentile(run.latencies, 0.99) == 0, rate_
+        assert run.task_hours / 24 < max(2.2 * needed, 1.2), rate_
+        assert run.changes < 25, rate_
+
+
+def test_a_late_count_of_running_tasks_changes_nothing() -> None:
+    steady_load = [60] * 12 * 3600
+    on_time = simulate(steady_load, from_template(), Task())
+    late = simulate(steady_load, from_template(), Task(), insights_every=5)
+
+    assert late.task_hours == pytest.approx(on_time.task_hours, rel=0.1)
+
+
+def test_an_event_that_takes_longer_than_was_measured_is_left_to_the_backlog() -> None:
+    slow = Task(events_per_second=10)
+
+    run = simulate([60] * 12 * 3600, from_template(), slow)
+
+    assert max(run.tasks) >= 6
+    assert run.backlog[-1] < 4000
 
 
 def test_the_throughput_is_read_from_the_benchmarks_report() -> None:

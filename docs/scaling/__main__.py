@@ -1,6 +1,6 @@
-"""`python -m ecs.scaling`: the policy of scaling.yaml and alternatives, as a table and a picture.
+"""`python -m docs.scaling`: the policies of scaling.yaml and alternatives, as tables and a picture.
 
-Writes ecs/scaling.svg and prints the table of ecs/scaling.md.
+Writes scaling.svg and prints the tables of README.md, both beside this file.
 """
 
 import argparse
@@ -9,19 +9,25 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ecs.scaling.fleet import Prices, Requests, Run, Task, percentile, simulate
-from ecs.scaling.picture import Plot, draw
-from ecs.scaling.policies import (
+from docs.scaling.fleet import Prices, Requests, Run, Task, percentile, simulate
+from docs.scaling.picture import Plot, draw
+from docs.scaling.policies import (
     Fixed,
     Policy,
     Scheduled,
     StepScaling,
     TargetTracking,
+    backlog_alone,
     from_template,
 )
-from ecs.scaling.traffic import DAYS, SALE_OPENS, SALE_TIMES_MEAN, arrivals
+from docs.scaling.traffic import DAYS, SALE_OPENS, SALE_TIMES_MEAN, arrivals
 
-PICTURE = Path(__file__).resolve().parents[1] / "scaling.svg"
+PICTURE = Path(__file__).resolve().parent / "scaling.svg"
+CHOSEN = "backlog and arrivals per task (scaling.yaml)"
+#: Events in each second of the day that shows whether a policy settles: work for 1.5 tasks.
+STEADY = 60
+#: Container Insights has a number every so many minutes, where it is late.
+LATE = 3
 #: Written by `make bench`.
 BENCH = Path(__file__).resolve().parents[2] / "var" / "bench.md"
 
@@ -41,20 +47,44 @@ def alternatives(task: Task, mean: float) -> dict[str, Policy]:
     chosen = from_template()
     low, high = chosen.min_tasks, chosen.max_tasks
     enough = math.ceil(SALE_TIMES_MEAN * mean / task.events_per_second)
-    policies: dict[str, Policy] = {f"backlog per task {chosen.target} (scaling.yaml)": chosen}
+    policies: dict[str, Policy] = {CHOSEN: chosen}
     opens = SALE_OPENS // 60
     policies[f"the same, and {enough} tasks for the announced sale"] = Scheduled(
         from_template(), opens - 15, opens + 120, enough
     )
-    for target in (chosen.target // 4, chosen.target * 4):
-        policies[f"backlog per task {target}"] = from_template(BacklogPerTask=target)
-    policies["CPU 35 %"] = TargetTracking(lambda r: r.cpu, 35.0, low, high, 60, 300)
+    policies["backlog per task alone"] = backlog_alone()
+    for target in (int(chosen.target) // 4, int(chosen.target) * 4):
+        policies[f"the same with {target} events for each"] = backlog_alone(BacklogPerTask=target)
+    policies["CPU 60 %"] = TargetTracking(lambda r: r.cpu, 60.0, low, high, 60, 300)
     policies["steps: +1 from 400, +3 from 4,000"] = StepScaling(
         ((400, 1), (4000, 3)), 100, low, high
     )
     policies["fixed 1"] = Fixed(1)
     policies[f"fixed {enough} (the sale's peak)"] = Fixed(enough)
     return policies
+
+
+def steady(task: Task) -> list[list[str]]:
+    """Return the table of a day under STEADY events in each second: who settles, who swings."""
+    whole_day = [STEADY] * 24 * 3600
+    runs: dict[str, tuple[Policy, int]] = {
+        CHOSEN: (from_template(), 1),
+        "the same, Container Insights late": (from_template(), LATE),
+        "the same with FILL(running, 1), late": (from_template(repeat=False), LATE),
+        "backlog per task alone": (backlog_alone(), 1),
+    }
+    rows = []
+    for name, (policy, every) in runs.items():
+        run = simulate(whole_day, policy, task, insights_every=every)
+        rows.append(
+            [
+                name,
+                f"{run.task_hours / 24:.2f}",
+                f"{run.changes}",
+                *(f"{percentile(run.latencies, part)}" for part in (0.5, 0.95, 0.99)),
+            ]
+        )
+    return rows
 
 
 def row(name: str, run: Run, task: Task, prices: Prices, requests: Requests) -> list[str]:
@@ -71,6 +101,7 @@ def row(name: str, run: Run, task: Task, prices: Prices, requests: Requests) -> 
     ]
 
 
+STEADY_HEAD = ["policy", "tasks on average", "changes a day", "p50 s", "p95 s", "p99 s"]
 HEAD = ["policy", "p50 s", "p99 s", "worst s", "backlog", "tasks", "task hours/day", "$/day"]
 
 
@@ -80,7 +111,7 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m ecs.scaling", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m docs.scaling", description=__doc__)
     parser.add_argument("--mean", type=float, default=5.0, help="events per second on average")
     parser.add_argument("--events-per-second", type=float, default=Task.events_per_second)
     parser.add_argument("--start-seconds", type=int, default=Task.start_seconds)
@@ -101,6 +132,8 @@ def main() -> None:
         if number == 0:
             PICTURE.write_text(picture(name, run, task, prices, requests))
     print(markdown(HEAD, rows))
+    print()
+    print(markdown(STEADY_HEAD, steady(task)))
     print(f"\n{PICTURE}")
     if BENCH.exists() and (rate := measured(BENCH.read_text())):
         print(f"make bench measured {rate:.0f} events/s here: --events-per-second {rate:.0f}")

@@ -3,8 +3,9 @@
 from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
-from ecs.scaling.policies import Policy, Reading
+from docs.scaling.policies import Policy, Reading
 
 
 @dataclass(frozen=True)
@@ -16,10 +17,10 @@ class Task:
     100 ms of mail server and 25 ms of database."""
     start_seconds: int = 60
     """From the decision to the first poll: placed, image pulled, Django started."""
-    cpu_at_full_load: float = 45.0
-    """Per cent; it waits for others most of the time."""
-    vcpus: float = 1.0
-    gigabytes: float = 2.0
+    cpu_at_full_load: float = 90.0
+    """Per cent of its half a vCPU; it waits for others most of the time."""
+    vcpus: float = 0.5
+    gigabytes: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,11 @@ class Run:
         return self.latencies.total()
 
     @property
+    def changes(self) -> int:
+        """How often the number of tasks changed."""
+        return sum(before != after for before, after in pairwise(self.tasks))
+
+    @property
     def task_hours(self) -> float:
         return sum(self.tasks) / 60
 
@@ -82,8 +88,18 @@ def percentile(values: Counter[int], part: float) -> int:
     return 0
 
 
-def simulate(arrivals: Sequence[int], policy: Policy, task: Task, *, tasks: int = 1) -> Run:
-    """Let `arrivals` (events in each second) be worked off; `tasks` run at the start."""
+def simulate(
+    arrivals: Sequence[int],
+    policy: Policy,
+    task: Task,
+    *,
+    tasks: int = 1,
+    insights_every: int = 1,
+) -> Run:
+    """Let `arrivals` (events in each second) be worked off; `tasks` run at the start.
+
+    Container Insights has a number for one of `insights_every` minutes, where it is late.
+    """
     run = Run()
     waiting: deque[list[int]] = deque()  # [second of arrival, how many are left of it]
     backlog, running, starting = 0, tasks, deque[int]()  # seconds at which a task is ready
@@ -122,7 +138,9 @@ def simulate(arrivals: Sequence[int], policy: Policy, task: Task, *, tasks: int 
             run.latency_p99.append(percentile(minute_latencies, 0.99))
             run.latencies.update(minute_latencies)
             cpu = busy / 60 * task.cpu_at_full_load
-            readings.append(Reading(second // 60, backlog, running, cpu))
+            minute = second // 60
+            counted = running if minute % insights_every == 0 else None
+            readings.append(Reading(minute, backlog, running, cpu, minute_arrived, counted))
             minute_arrived, minute_latencies, busy = 0, Counter(), 0.0
             if len(readings) > METRIC_DELAY:
                 now_desired = running + len(starting)

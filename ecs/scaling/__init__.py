@@ -1,1 +1,0 @@
-"""Simulates the scaling policy of scaling.yaml on three days of a shop: `make scaling`."""

@@ -36,6 +36,7 @@ check_secrets() { # Each secret that a task asks for has a value.
     providers=$(parameter PaymentProviders midtrans,xendit)
     [[ $providers != *midtrans* ]] || secrets+=(MIDTRANS_SERVER_KEY)
     [[ $providers != *xendit* ]] || secrets+=(XENDIT_CALLBACK_TOKEN XENDIT_SECRET_KEY)
+    [[ $(parameter BuyerTokens false) != true ]] || secrets+=(BUYER_TOKEN_SECRETS)
     failing='the secrets'
     for secret in "${secrets[@]}"; do
         version=$(ask '<version>' aws secretsmanager list-secret-version-ids --secret-id "$prefix/$secret" \

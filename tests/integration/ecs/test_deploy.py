@@ -19,7 +19,7 @@ from ecs.template import FOLDER, deployed, names
 from skincare.local.sqs import CLIENT_ENVIRONMENT
 from skincare.sqs.queues import attribute_problems
 from tests.integration.ecs.emulators import AWS_CLI, Account, existing, localemu, moto
-from tests.unit.ecs.test_tasks import SECRETS
+from tests.unit.ecs.test_tasks import OPTIONAL_SECRETS, SECRETS
 
 pytestmark = [pytest.mark.ecs, pytest.mark.timeout(900)]
 
@@ -257,7 +257,9 @@ def test_a_sick_release_shows_the_way_back_and_all_goes_away_but_what_holds_mone
     queues = {url.rsplit("/", 1)[-1] for url in account.client("sqs").list_queues()["QueueUrls"]}
     assert queues == {"skincare-order-events", "skincare-order-events-dlq"}
     left = account.client("secretsmanager").list_secrets()["SecretList"]
-    assert {secret["Name"] for secret in left} == {f"skincare/{name}" for name in SECRETS}
+    assert {secret["Name"] for secret in left} == {
+        f"skincare/{name}" for name in SECRETS | OPTIONAL_SECRETS
+    }
 
 
 def stacks_in_the_order_of_removal() -> list[str]:

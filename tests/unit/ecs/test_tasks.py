@@ -29,6 +29,8 @@ INSTEAD_OF_URLS = {*DATABASE_PARTS, *EMAIL_PARTS}
 PREVIOUS = {"MIDTRANS_SERVER_KEY_PREVIOUS", "XENDIT_CALLBACK_TOKEN_PREVIOUS"}
 #: Has a default that is right behind the load balancer.
 RIGHT_BY_DEFAULT = {"TRUSTED_PROXY_COUNT"}
+#: Only where the shop has a login of its own (BuyerTokens).
+OPTIONAL_SECRETS = {"BUYER_TOKEN_SECRETS"}
 SECRETS = {
     "SECRET_KEY",
     "DATABASE_URL",
@@ -55,8 +57,9 @@ def names(pairs: list[dict[str, Any]]) -> set[str]:
 def test_each_task_gets_every_variable_that_the_settings_read_and_none_that_nobody_reads(
     task: str,
 ) -> None:
-    wanted = variables_read(SETTINGS) - DEVELOPMENT_ONLY - SECRETS - PREVIOUS - INSTEAD_OF_URLS
-    wanted -= RIGHT_BY_DEFAULT
+    elsewhere = DEVELOPMENT_ONLY | RIGHT_BY_DEFAULT | INSTEAD_OF_URLS
+    elsewhere |= SECRETS | OPTIONAL_SECRETS | PREVIOUS
+    wanted = variables_read(SETTINGS) - elsewhere
     if task != "worker":
         wanted -= WORKER_ONLY
 
@@ -86,6 +89,13 @@ def test_the_secret_of_a_disabled_gateway_is_not_asked_for(
     definition = container(task, PaymentProviders=providers)
 
     assert names(definition["Secrets"]) == SECRETS - missing
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_what_signs_buyers_tokens_is_asked_for_where_the_shop_has_a_login(task: str) -> None:
+    definition = container(task, BuyerTokens="true")
+
+    assert names(definition["Secrets"]) == SECRETS | OPTIONAL_SECRETS
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -140,7 +150,7 @@ def test_the_secrets_are_those_of_the_secrets_template_and_the_execution_role_re
     statements = deployed().resource("roles", "ExecutionRole")["Policies"][0]["PolicyDocument"]
     readable = next(s["Resource"] for s in statements["Statement"] if s["Sid"] == "ReadTheSecrets")
 
-    for secret in container(task)["Secrets"]:
+    for secret in container(task, BuyerTokens="true")["Secrets"]:
         template, logical_id = secret["ValueFrom"].split(".")
         assert template == "secrets"
         assert deployed().resource("secrets", logical_id)["Name"] == f"skincare/{secret['Name']}"

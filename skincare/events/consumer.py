@@ -108,8 +108,9 @@ def _run(event: Event, held: Claim) -> EventOutcome:
 
 def _run_handler(event: Event, handler: Handler, held: Claim) -> None:
     if not held.effects_done:
+        prepared = () if handler.prepare is None else (handler.prepare(event),)
         with transaction.atomic():
-            handler.effects(event)
+            handler.effects(event, *prepared)
             held.commit_effects()
     if handler.notify is not None:
         handler.notify(event)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from skincare.events.exceptions import DuplicateHandler
 from skincare.events.schema import Event
@@ -9,16 +10,19 @@ from skincare.events.schema import Event
 
 @dataclass(frozen=True)
 class Handler:
-    """The two steps of one event type.
+    """The steps of one event type.
 
-    `effects` runs inside the transaction that also checks the claim's fence, so it happens exactly
-    once. `notify` (the email) runs after that commit and before "done"; it can run twice if the
-    process dies in between, so it must be safe to repeat. Either raises `TerminalError` for what
-    can never work; every other exception leads to another try.
+    `prepare` asks others, such as a payment gateway: no transaction is open and no row is locked
+    meanwhile. What it returns is passed to `effects` as a second argument. `effects` runs inside
+    the transaction that also checks the claim's fence, so it happens exactly once. `notify` (the
+    email) runs after that commit and before "done"; it can run twice if the process dies in
+    between, so it must be safe to repeat. Each raises `TerminalError` for what can never work;
+    every other exception leads to another try.
     """
 
-    effects: Callable[[Event], None]
+    effects: Callable[..., None]
     notify: Callable[[Event], None] | None = None
+    prepare: Callable[[Event], Any] | None = None
 
 
 _handlers: dict[str, Handler] = {}

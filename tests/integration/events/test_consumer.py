@@ -219,3 +219,41 @@ def test_a_failure_is_recorded_even_where_the_database_cut_us_off(recorded: Reco
 def test_an_event_type_has_one_handler(recorded: Recorded) -> None:
     with pytest.raises(DuplicateHandler):
         handlers.register(TYPE, Handler(effects=recorded.effects))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_is_prepared_without_a_transaction_reaches_the_effects_once(
+    recorded: Recorded,
+) -> None:
+    seen: list[Any] = []
+
+    def prepare(event: Event) -> str:
+        seen.append(("prepare", connection.in_atomic_block))
+        return "the gateway's word"
+
+    def effects(event: Event, prepared: str) -> None:
+        seen.append((prepared, connection.in_atomic_block))
+
+    handlers._handlers[TYPE] = Handler(effects=effects, notify=recorded.notify, prepare=prepare)
+    recorded.notify_errors = [RuntimeError("no email")]
+    document = event_document(event_type=TYPE)
+
+    with pytest.raises(RuntimeError, match="no email"):
+        run(document)
+    run(document)
+
+    assert seen == [("prepare", False), ("the gateway's word", True)]
+
+
+def test_an_event_whose_preparation_fails_has_no_effects(recorded: Recorded) -> None:
+    def prepare(event: Event) -> None:
+        raise RuntimeError("the gateway is away")
+
+    handlers._handlers[TYPE] = Handler(effects=recorded.effects, prepare=prepare)
+    document = event_document(event_type=TYPE)
+
+    with pytest.raises(RuntimeError, match="the gateway is away"):
+        run(document)
+
+    assert recorded.calls == []
+    assert processed(document).status == "failed"

@@ -32,7 +32,7 @@ from skincare.operations.dead_letter_messages import (
     read_dead_letters,
 )
 from skincare.sqs.client import make_client
-from skincare.sqs.dead_letters import DeadLetterQueue
+from skincare.sqs.dead_letters import DeadLetterQueue, DLQMessage
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -95,6 +95,19 @@ def peek(
             yield dead_letter
         if found == limit:
             return
+
+
+def look_at_all(*, limit: int) -> list[DeadLetterMessage]:
+    """Return up to `limit` dead letters, and leave them where they are. Raises as `peek` does.
+
+    For a page that shows and groups them: two queries for all of them.
+    """
+    found: list[DLQMessage] = []
+    for messages in open_queue().walk():
+        found += messages
+        if len(found) >= limit:
+            break
+    return read_dead_letters(found[:limit])
 
 
 def redrive(

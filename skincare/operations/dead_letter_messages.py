@@ -1,7 +1,9 @@
 """What lies in the dead-letter queue, read and joined with what is known of its event."""
 
 import base64
+import hashlib
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,6 +37,18 @@ class DeadLetterState(StrEnum):
     NEVER_SEEN = "never-seen"  # no worker ever claimed it
     CONFLICT = "conflict"  # its id belongs to another event, with another payload
     NOT_AN_EVENT = "not-an-event"  # no event can be read out of it
+
+
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_NUMBER: Final = re.compile(r"[0-9]+")
+_WORDS: Final = {
+    DeadLetterState.PROCESSED: "already processed",
+    DeadLetterState.IN_PROGRESS: "in progress: a worker holds it",
+    DeadLetterState.NEVER_SEEN: "never seen by a worker",
+    DeadLetterState.CONFLICT: "another event, with another payload, has its id",
+    DeadLetterState.FAILED: "its worker died while it worked on it",
+    DeadLetterState.NOT_AN_EVENT: "not an event",
+}
 
 
 @dataclass(frozen=True)
@@ -72,6 +86,33 @@ class DeadLetterMessage:
         return self.event.event_type if self.event else ""
 
     @property
+    def order_id(self) -> str:
+        """The id of the event's order; empty where there is no event."""
+        return self.event.order_id if self.event else ""
+
+    @property
+    def tries(self) -> int:
+        """How often workers have tried its event."""
+        return self.processed.attempts if self.processed else 0
+
+    @property
+    def error(self) -> str:
+        """Why it is dead, without ids and numbers, by which equal ones are counted together."""
+        processed = self.processed
+        if self.state is DeadLetterState.FAILED and processed and processed.last_error:
+            text = processed.last_error
+        else:
+            text = self.reason or _WORDS[self.state]
+        first = next(iter(text.strip().splitlines()), "no error was noted")
+        return _NUMBER.sub("#", _UUID.sub("…", first))[:300]
+
+    @property
+    def group(self) -> str:
+        """A short name of all that have the same error and type; the same in every process."""
+        what = self.event_type or self.kind
+        return hashlib.sha256(f"{what}\n{self.error}".encode()).hexdigest()[:12]
+
+    @property
     def receive_count(self) -> int:
         return self.message.receive_count
 
@@ -101,7 +142,8 @@ class DeadLetterFilter:
 
     `error` is any part of the summary or the reason, in upper or lower case. `since` is compared
     with `last_at`. `state` may also be a text, such as "never-seen". A message is meant by its id
-    or by how it begins.
+    or by how it begins. `group` is a key of `dead_letter_groups`. `order_id` is in its event.
+    `any_id` is how the message's, the event's or the order's id begins.
     """
 
     event_type: str | None = None
@@ -110,6 +152,9 @@ class DeadLetterFilter:
     state: DeadLetterState | str | None = None
     message_ids: frozenset[str] | None = None
     event_ids: frozenset[str] | None = None
+    order_id: str | None = None
+    any_id: str | None = None
+    group: str | None = None
 
     def matches(self, dead_letter: DeadLetterMessage) -> bool:
         """Whether this dead letter is meant."""
@@ -123,6 +168,15 @@ class DeadLetterFilter:
                 or dead_letter.message_id.startswith(tuple(self.message_ids))
             )
             and (self.event_ids is None or dead_letter.event_id in self.event_ids)
+            and (self.order_id is None or dead_letter.order_id == self.order_id)
+            and (
+                self.any_id is None
+                or any(
+                    one.lower().startswith(self.any_id)
+                    for one in (dead_letter.message_id, dead_letter.event_id, dead_letter.order_id)
+                )
+            )
+            and (self.group is None or dead_letter.group == self.group)
             and (
                 self.error is None
                 or self.error.lower()

@@ -1,11 +1,14 @@
 """The dead-letter queue in the browser: look, put back, discard."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -16,21 +19,35 @@ from skincare.events.schema import EVENT_TYPES
 from skincare.operations import dead_letter_actions
 from skincare.operations.base_view import actor_of, page_for, refuse, show
 from skincare.operations.dead_letter_actions import Report
+from skincare.operations.dead_letter_groups import groups_of
 from skincare.operations.dead_letter_messages import (
     DeadLetterFilter,
     DeadLetterMessage,
     DeadLetterState,
 )
+from skincare.operations.identifiers import is_order_number, numbers_of, order_id_of
 from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable
 
 #: Letters on one page; a filter's action covers all that match, shown or not.
-SHOWN: Final = 200
+PAGE: Final = 50
+#: Letters that are looked at; the page says so where there are more.
+LOOKED_AT: Final = 5_000
+#: What the list can be sorted by, each also backwards with a minus.
+ORDERS: Final[Mapping[str, Callable[[DeadLetterMessage], Any]]] = {
+    "sent": lambda one: one.sent_at,
+    "tried": lambda one: one.last_at,
+    "tries": lambda one: one.tries,
+    "type": lambda one: (one.event_type, one.sent_at),
+    "error": lambda one: (one.error, one.sent_at),
+}
 SINCE: Final[Mapping[str, timedelta]] = {
     "1h": timedelta(hours=1),
     "6h": timedelta(hours=6),
     "24h": timedelta(hours=24),
     "7d": timedelta(days=7),
 }
+#: The id of a message, an event or an order, or the first eight characters of one.
+_AN_ID: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F-]{0,27})?")
 _PERMISSIONS: Final = {
     "redrive": "events.redrive_dead_letters",
     "discard": "events.discard_dead_letters",
@@ -38,39 +55,77 @@ _PERMISSIONS: Final = {
 
 
 def filter_of(asked: QueryDict) -> DeadLetterFilter:
-    """Return the filter of a form: `type`, `error`, `state`, `since`, and `message` (many)."""
+    """Return the filter of a form: `type`, `state`, `since`, `group`, `message` (many), and `q`.
+
+    `q` is what a person types: an order's number or id, the id of an event or a message, or part
+    of an error.
+    """
     since = SINCE.get(asked.get("since", ""))
-    chosen = asked.getlist("message") if asked.get("scope") == "selected" else None
+    meant = _meant_by(asked.get("q") or asked.get("error") or "")
+    if asked.get("scope") == "selected":
+        meant["message_ids"] = frozenset(asked.getlist("message"))
     return DeadLetterFilter(
         event_type=asked.get("type") or None,
-        error=asked.get("error") or None,
+        group=asked.get("group") or None,
         state=asked.get("state") or None,
         since=timezone.now() - since if since else None,
-        message_ids=None if chosen is None else frozenset(chosen),
+        **meant,
     )
+
+
+def _meant_by(text: str) -> dict[str, Any]:
+    wanted = text.strip()
+    if is_order_number(wanted):
+        return {"order_id": order_id_of(wanted) or "no such order"}
+    if _AN_ID.fullmatch(wanted):
+        return {"any_id": wanted.lower()}
+    return {"error": wanted} if wanted else {}
 
 
 @require_GET
 @page_for("events.view_operations")
 def browse(request: HttpRequest) -> HttpResponse:
     """List the dead letters that match the filter. They stay where they are."""
-    error, dead_letters = "", []
+    error, everything = "", []
     try:
-        dead_letters = list(dead_letter_actions.peek(limit=SHOWN, matching=filter_of(request.GET)))
+        everything = dead_letter_actions.look_at_all(limit=LOOKED_AT)
     except (Unreachable, NoDeadLetterQueue) as unreachable:
         error = str(unreachable)
+    matching = filter_of(request.GET)
+    found = [one for one in everything if matching.matches(one)]
+    grouped = replace(matching, group=None)
+    page = Paginator(_sorted(found, request.GET.get("sort", "")), PAGE).get_page(
+        request.GET.get("page")
+    )
+    dead_letters = list(page.object_list)
     return show(
         request,
         "dead_letters.html",
         title="Dead-letter queue",
         dead_letters=dead_letters,
+        page=page,
+        groups=groups_of(one for one in everything if grouped.matches(one)),
+        group=next((one for one in groups_of(found)), None) if matching.group else None,
+        numbers=numbers_of({one.order_id for one in dead_letters if one.order_id}),
         error=error,
-        shown=SHOWN,
+        matched=len(found),
+        looked_at=len(everything),
+        is_limited=len(everything) >= LOOKED_AT,
+        is_filtered=matching != DeadLetterFilter(),
         asked=request.GET,
+        text=request.GET.get("q") or request.GET.get("error") or "",
         types=EVENT_TYPES,
         states=list(DeadLetterState),
         since=list(SINCE),
+        orders=list(ORDERS),
     )
+
+
+def _sorted(dead_letters: list[DeadLetterMessage], order: str) -> list[DeadLetterMessage]:
+    """Return them by what `order` names, else the newest first."""
+    by = ORDERS.get(order.removeprefix("-"), ORDERS["sent"])
+    backwards = order.startswith("-") if order else True
+    return sorted(dead_letters, key=by, reverse=backwards)
 
 
 @require_GET
@@ -119,7 +174,10 @@ def act(request: HttpRequest) -> HttpResponse:
 
 
 _KEPT: Final = frozenset(
-    ["action", "scope", "message", "type", "error", "state", "since", "force", "reason"]
+    [
+        *("action", "scope", "message", "type", "error", "state", "since", "force", "reason"),
+        *("group", "q"),
+    ]
 )
 
 

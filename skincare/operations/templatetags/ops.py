@@ -1,15 +1,23 @@
 """How the operator's pages write numbers."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
+from typing import Final
 
 from django import template
+from django.http import QueryDict
 from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from orders.money import rupiah as written_rupiah
 from skincare.operations.dead_letter_actions import DeadLetterOutcome
 
 register = template.Library()
+
+#: Characters of an id in a table.
+SHORT: Final = 10
 
 
 @register.filter
@@ -58,3 +66,43 @@ def planned(outcome: DeadLetterOutcome) -> str:
     if outcome in (DeadLetterOutcome.REDRIVEN, DeadLetterOutcome.DISCARDED):
         return outcome.value
     return f"left alone: {outcome.value}"
+
+
+@register.filter
+def get(mapping: Mapping[str, object], key: str) -> object:
+    """Return the value of a key that is only known when the page is made."""
+    return mapping.get(key, "")
+
+
+@register.simple_tag
+def short(identifier: str, url: str = "") -> SafeString:
+    """Write an id by its beginning, with the whole of it in the title and on a copy button."""
+    shown = identifier if len(identifier) <= SHORT else f"{identifier[: SHORT - 1]}…"
+    text = format_html('<span title="{}">{}</span>', identifier, shown)
+    if url:
+        text = format_html('<a href="{}">{}</a>', url, text)
+    return format_html(
+        '<span class="ops-id">{}<button type="button" class="ops-copy" data-text="{}" '
+        'aria-label="Copy {}">copy</button></span>',
+        *(text, identifier, identifier),
+    )
+
+
+@register.simple_tag
+def query(asked: QueryDict, **changes: object) -> str:
+    """Return the page's query with some parameters changed; None takes one away."""
+    changed = asked.copy()
+    for name, value in changes.items():
+        changed.pop(name, None)
+        if value is not None:
+            changed[name] = str(value)
+    return changed.urlencode()
+
+
+@register.simple_tag
+def sorter(asked: QueryDict, name: str, title: str) -> SafeString:
+    """Write a column's title as the link that sorts by it; a second click turns it round."""
+    now = asked.get("sort", "-sent")
+    wanted = f"-{name}" if now == name else name
+    arrow = {name: " ↑", f"-{name}": " ↓"}.get(now, "")
+    return format_html('<a href="?{}">{}{}</a>', query(asked, sort=wanted, page=None), title, arrow)

@@ -1,6 +1,7 @@
 """manage.py dlq: look through the dead-letter queue, put back, discard."""
 
 import json
+from dataclasses import asdict
 from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
@@ -18,11 +19,13 @@ from skincare.operations.base_command import (
     since_argument,
 )
 from skincare.operations.dead_letter_actions import DeadLetterOutcome, Report
+from skincare.operations.dead_letter_groups import groups_of
 from skincare.operations.dead_letter_messages import (
     DeadLetterFilter,
     DeadLetterMessage,
     DeadLetterState,
 )
+from skincare.operations.identifiers import order_id_of
 from skincare.operations.native_redrive import redrive_native
 from skincare.operations.progress import ProgressBar
 from skincare.sqs.queues import Depth
@@ -46,6 +49,10 @@ class Command(OperatorCommand):
             "--limit", type=int, default=1000, help="at most so many (%(default)s)"
         )
         _add_json(listing, "one JSON object for each message, one on each line")
+
+        groups = actions.add_parser("groups", help="how many of each error and type of event")
+        _add_filters(groups)
+        _add_json(groups, "one JSON object for each group, one on each line")
 
         show = actions.add_parser("show", help="everything about one message")
         show.add_argument("id", help="the message's id or how it begins, or its event's")
@@ -82,6 +89,8 @@ class Command(OperatorCommand):
         match options["action"]:
             case "list":
                 self._list(**options)
+            case "groups":
+                self._groups(**options)
             case "show":
                 self._show(**options)
             case "redrive" if options["native"]:
@@ -103,6 +112,19 @@ class Command(OperatorCommand):
             raise CommandError("No message matches.", returncode=NOT_DONE)
         if not json:
             self.stderr.write(f"{found} messages" + (" (more may be there)" * (found == limit)))
+
+    def _groups(self, *, json: bool, **options: Any) -> None:
+        groups = groups_of(dead_letter_actions.peek(limit=None, matching=_filter(options)))
+        for group in groups:
+            if json:
+                self.write_json(asdict(group))
+            else:
+                oldest, newest = short_time(group.oldest), short_time(group.newest)
+                self.write_row(
+                    f"{group.count:6}  {group.event_type:17}  {oldest} to {newest}  {group.error}"
+                )
+        if not groups:
+            raise CommandError("No message matches.", returncode=NOT_DONE)
 
     def _show(self, *, id: str, json: bool, **_: Any) -> None:  # noqa: A002 the argument's name
         found = 0
@@ -280,10 +302,20 @@ def _filter(options: dict[str, Any], *, all_needed: bool = False) -> DeadLetterF
         since=options["since"],
         state=options["state"],
         message_ids=frozenset(options["id"]) if options["id"] else None,
+        order_id=_order_id(options["order"]),
     )
     if all_needed and (matching == DeadLetterFilter()) is not options["all"]:
         raise CommandError("Say which messages: by a filter, or --all.", returncode=USAGE)
     return matching
+
+
+def _order_id(text: str | None) -> str | None:
+    if text is None:
+        return None
+    order_id = order_id_of(text)
+    if order_id is None:
+        raise CommandError(f"There is no order {text}.", returncode=NOT_DONE)
+    return order_id
 
 
 def _add_filters(parser: CommandParser) -> None:
@@ -295,6 +327,7 @@ def _add_filters(parser: CommandParser) -> None:
         metavar="2h",
         help="last tried since then (90s, 30m, 2h, 7d, or a time); sent, if it was never tried",
     )
+    parser.add_argument("--order", help="the order's number (SKN-…) or id")
     parser.add_argument("--state", choices=[state.value for state in DeadLetterState])
     parser.add_argument(
         "--id",

@@ -18,6 +18,7 @@ from skincare.operations.base_command import (
     since_argument,
 )
 from skincare.operations.history import EventHistory, event_history
+from skincare.operations.identifiers import order_id_of
 
 _REFUSALS = (AlreadyFinished, UnknownEvent, StillInProgress, ReasonMissing)
 
@@ -31,7 +32,7 @@ class Command(OperatorCommand):
         listing = actions.add_parser("list", help="one line for each event that workers know")
         listing.add_argument("--status", choices=ProcessedEvent.Status.values)
         listing.add_argument("--type", help="event type, such as payment.processed")
-        listing.add_argument("--order", help="the order's id")
+        listing.add_argument("--order", help="the order's number (SKN-…) or id")
         listing.add_argument("--error", help="part of the last error")
         listing.add_argument(
             "--since", type=since_argument, metavar="2h", help="claimed last since then"
@@ -133,7 +134,8 @@ def _events(
     if type is not None:
         events = events.filter(event_type=type)
     if order is not None:
-        events = events.filter(order_id=order)
+        order_id = order_id_of(order)
+        events = events.filter(order_id=order_id) if order_id else events.none()
     if error is not None:
         events = events.filter(last_error__icontains=error)
     if since is not None:

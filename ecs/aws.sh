@@ -40,7 +40,8 @@ read_parameters() { # FILE: fills `parameters`; stops at a line that is not Key=
     local file=$1 line key number=0
     local -A known=() seen=()
     [[ -r $file ]] || stop "no parameters file $file"
-    for key in $(known_parameters); do known[$key]=yes; done
+    # The last three are deploy.sh's own.
+    for key in $(known_parameters) Foundation Waf CloudFormationRoleArn; do known[$key]=yes; done
     parameters=()
     while IFS= read -r line || [[ -n $line ]]; do
         number=$((number + 1))
@@ -69,6 +70,16 @@ parameter() { # NAME DEFAULT: its value in the parameters file
         fi
     done
     echo "$2"
+}
+
+add_foundation() { # What foundation.yaml made, where the file does not name another.
+    local key value
+    while IFS=$'\t' read -r key value; do
+        [[ -n $(parameter "$key" '') ]] || parameters+=("$key=$value")
+    done < <(ask "$(awk '/^[A-Za-z]/ {inside = /^Outputs:/} inside && /^  [A-Za-z]+:/ {
+            gsub(/[ :]/, ""); print $0 "\t<" $0 " of the foundation>"}' "$here/foundation.yaml")" \
+        aws cloudformation describe-stacks --stack-name "$prefix-foundation" --output text \
+        --query 'Stacks[0].Outputs[].[OutputKey, OutputValue]')
 }
 
 # -- Stacks ----------------------------------------------------------------------------------------

@@ -51,23 +51,22 @@ check_secrets() { # Each secret that a task asks for has a value.
     exit 1
 }
 
-check_load_balancer() { # It has a certificate for each host, and the target group is as ECS needs it.
-    local balancer group answer listener arn status names host type port path balancers
+check_load_balancer() { # A certificate for each host, a right target group. Sets `https_listener`.
+    local balancer group answer listener arn status names host type path
     local -a certified=()
     balancer=$(parameter LoadBalancerArn '')
     group=$(parameter TargetGroupArn '')
     failing='the load balancer'
-    answer=$(ask $'ip\t8000\t/healthz\t1' aws elbv2 describe-target-groups --target-group-arns "$group" --output text \
-        --query 'TargetGroups[0].[TargetType, Port, HealthCheckPath, length(LoadBalancerArns)]')
-    read -r type port path balancers <<< "$answer"
+    answer=$(ask $'ip\t/healthz' aws elbv2 describe-target-groups --target-group-arns "$group" --output text \
+        --query 'TargetGroups[0].[TargetType, HealthCheckPath]')
+    read -r type path <<< "$answer"
     [[ $type == ip ]] || stop "the target group's type is $type: Fargate needs one of type ip (aws elbv2 create-target-group --target-type ip …)"
-    [[ $port == 8000 ]] || echo "the target group's port is $port; each task is registered with 8000 all the same" >&2
     [[ $path != /readyz ]] || stop "the target group checks /readyz, so a slow database would replace every task: aws elbv2 modify-target-group --target-group-arn $group --health-check-path /healthz"
-    [[ $balancers != 0 ]] || stop "no rule of a listener leads to the target group, so ECS refuses it: aws elbv2 create-rule … (see ecs/README.md)"
     failing='the certificate'
     answer=$(ask '<listener>' aws elbv2 describe-listeners --load-balancer-arn "$balancer" --output text \
         --query "Listeners[?Protocol=='HTTPS'].[ListenerArn]")
     [[ -n $answer ]] || stop "the load balancer has no HTTPS listener: aws elbv2 create-listener --protocol HTTPS --port 443 --certificates CertificateArn=… (see ecs/README.md)"
+    https_listener=$(parameter HttpsListenerArn "${answer%%$'\n'*}")
     for listener in $answer; do
         for arn in $(ask '<certificate>' aws elbv2 describe-listener-certificates --listener-arn "$listener" \
             --query 'Certificates[].[CertificateArn]' --output text); do
@@ -80,7 +79,7 @@ check_load_balancer() { # It has a certificate for each host, and the target gro
         done
     done
     $dry_run && return
-    for host in ${hosts//,/ }; do
+    for host in ${hosts//,/ } $(parameter AdminHost ''); do
         [[ " ${certified[*]-} " == *" $host "* || " ${certified[*]-} " == *" *.${host#*.} "* ]] \
             || stop "no issued certificate of the HTTPS listener is for $host: see aws acm list-certificates, and validate it by DNS"
     done

@@ -38,7 +38,9 @@ parameters_file=$1
 read_parameters "$parameters_file"
 hosts=$(parameter AllowedHosts '')
 [[ -n $hosts ]] || stop "$parameters_file lacks AllowedHosts"
-[[ -n $(parameter PrivateSubnetIds '') ]] || stop "$parameters_file lacks PrivateSubnetIds"
+foundation=$(parameter Foundation false)
+[[ $foundation == true || -n $(parameter PrivateSubnetIds '') ]] \
+    || stop "$parameters_file lacks PrivateSubnetIds (or Foundation=true, which makes them)"
 url=${url:-https://${hosts%%,*}}
 architecture=$(parameter CpuArchitecture X86_64)
 
@@ -98,6 +100,12 @@ run aws sts get-caller-identity --output text
 $dry_run || previous=$(deployed_image)
 check_account
 
+if [[ $foundation == true ]]; then
+    step "Foundation"
+    stack foundation
+    add_foundation
+fi
+
 step "Registry, queues, secrets, network, cluster"
 stacks registry queues secrets network cluster alarms-topic
 stacks roles alarms-queue alarms-events alarms-services alarms-tasks
@@ -106,6 +114,8 @@ step "What the tasks need"
 check_secrets
 check_load_balancer
 check_database
+stack routing "HttpsListenerArn=$https_listener"
+[[ $(parameter Waf true) != true ]] || stack waf
 
 step "Image"
 repository=$(output registry RepositoryUri)

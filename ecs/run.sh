@@ -21,6 +21,7 @@ source "$here/aws.sh"
 read_parameters "$1"
 service=$2
 shift 2
+[[ $(parameter Foundation false) != true ]] || add_foundation
 
 quoted() { # TEXT: as a JSON string
     local text=${1//\\/\\\\}

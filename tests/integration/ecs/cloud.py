@@ -28,6 +28,21 @@ REGISTRY = "123456789012.dkr.ecr.ap-southeast-3.amazonaws.com"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 MINUTE = 60
 
+_ELB = "arn:aws:elasticloadbalancing:ap-southeast-3:123456789012"
+#: What foundation.yaml makes.
+FOUNDATION = {
+    "VpcId": "vpc-0f0",
+    "PrivateSubnetIds": "subnet-0f0,subnet-0f1",
+    "LoadBalancerArn": f"{_ELB}:loadbalancer/app/shop/0f",
+    "LoadBalancerSecurityGroupId": "sg-0f2",
+    "HttpsListenerArn": f"{_ELB}:listener/app/shop/0f/0f",
+    "TargetGroupArn": f"{_ELB}:targetgroup/shop/0f",
+    "DatabaseSecurityGroupId": "sg-0d0",
+    "DatabaseHost": "shop.example.ap-southeast-3.rds.amazonaws.com",
+    "DatabaseSecretArn": "arn:aws:secretsmanager:ap-southeast-3:123456789012:secret:database-0f",
+    "EndpointSecurityGroupId": "",
+}
+
 #: Talks to the server below without starting another program.
 _CLIENT = """#!/bin/bash
 exec 5<>"/dev/tcp/127.0.0.1/$CLOUD_PORT"
@@ -106,7 +121,8 @@ class Cloud:
     certificate: str = "ISSUED"
     certified: tuple[str, ...] = ("api.shop.example", "*.shop.example")
     health_path: str = "/healthz"
-    listener_rules: int = 1
+    target_type: str = "ip"
+    listeners: int = 1
     database: str | None = "available"
     _tries: int = 0
 
@@ -204,6 +220,7 @@ class Cloud:
             "RepositoryUri": f"{REGISTRY}/skincare",
             "WorkerSecurityGroupId": "sg-0a0",
             "ApiSecurityGroupId": "sg-0b0",
+            **FOUNDATION,
         }
         declared = load(stack.template).document.get("Outputs", {})
         return {
@@ -216,7 +233,8 @@ class Cloud:
                     ],
                     "Outputs": [
                         {"OutputKey": key, "OutputValue": outputs.get(key, f"<{key}>")}
-                        for key in declared
+                        for key, output in declared.items()
+                        if "Condition" not in output
                     ],
                 }
             ]
@@ -343,11 +361,13 @@ class Cloud:
         return {"Versions": [{"VersionId": "1", "VersionStages": ["AWSCURRENT"]}]}
 
     def _elbv2_describe_target_groups(self, _: Mapping[str, str]) -> Any:
-        group = {"TargetType": "ip", "Port": 8000, "HealthCheckPath": self.health_path}
-        return {"TargetGroups": [{**group, "LoadBalancerArns": ["lb"] * self.listener_rules}]}
+        group = {"TargetType": self.target_type, "HealthCheckPath": self.health_path}
+        return {"TargetGroups": [group]}
 
     def _elbv2_describe_listeners(self, _: Mapping[str, str]) -> Any:
-        return {"Listeners": [{"Protocol": "HTTPS", "ListenerArn": "arn:aws:listener/1"}]}
+        secure = {"Protocol": "HTTPS", "ListenerArn": f"{_ELB}:listener/app/shop/01/01"}
+        plain = {"Protocol": "HTTP", "ListenerArn": f"{_ELB}:listener/app/shop/01/02"}
+        return {"Listeners": [plain, *[secure] * self.listeners]}
 
     def _elbv2_describe_listener_certificates(self, _: Mapping[str, str]) -> Any:
         return {"Certificates": [{"CertificateArn": "arn:aws:acm:certificate/1"}]}

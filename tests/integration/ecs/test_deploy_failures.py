@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.ecs.cloud import COMMIT, MINUTE, REGISTRY, Cloud, Deployer, account
+from ecs.template import names
+from tests.integration.ecs.cloud import (
+    COMMIT,
+    FOUNDATION,
+    MINUTE,
+    REGISTRY,
+    Cloud,
+    Deployer,
+    account,
+)
 
 TAG = COMMIT[:12]
 IMAGE = f"{REGISTRY}/skincare:{TAG}"
@@ -232,7 +241,8 @@ def test_too_small_a_quota_is_told_with_the_command_that_raises_it(deployer: Dep
         ("certificate", "PENDING_VALIDATION", "no issued certificate of the HTTPS listener"),
         ("certified", ("shop.example",), "is for api.shop.example"),
         ("health_path", "/readyz", "--health-check-path /healthz"),
-        ("listener_rules", 0, "no rule of a listener leads to the target group"),
+        ("target_type", "instance", "the target group's type is instance"),
+        ("listeners", 0, "the load balancer has no HTTPS listener"),
         ("database", "creating", "the database shop is creating"),
     ],
 )
@@ -252,6 +262,64 @@ def test_a_database_that_is_not_on_rds_is_not_looked_at(deployer: Deployer) -> N
     deployer.cloud.database = None
 
     assert deployer.deploy().returncode == 0
+
+
+def test_an_empty_account_becomes_a_shop_with_one_command(deployer: Deployer, cloud: Cloud) -> None:
+    cloud.service_role = False
+    cloud.secrets.discard("skincare/DATABASE_URL")
+    deployer.parameters.write_text(
+        "Foundation=true\nDomainName=shop.example\nAllowedHosts=api.shop.example\n"
+        "AdminHost=kantor.shop.example\nShopUrl=https://shop.example\n"
+    )
+
+    done = deployer.deploy()
+
+    assert done.returncode == 0, done.stderr
+    assert set(cloud.stacks) == {f"skincare-{name}" for name in names()}
+    api = cloud.stacks["skincare-api"].parameters
+    assert api["DatabaseHost"] == FOUNDATION["DatabaseHost"]
+    assert api["DatabaseSecretArn"] == FOUNDATION["DatabaseSecretArn"]
+    assert cloud.stacks["skincare-network"].parameters["VpcId"] == FOUNDATION["VpcId"]
+    assert (
+        cloud.stacks["skincare-routing"].parameters["HttpsListenerArn"]
+        == FOUNDATION["HttpsListenerArn"]
+    )
+    assert "subnets=[subnet-0f0,subnet-0f1]" in deployer.made("ecs run-task")[0]
+
+
+def test_what_the_parameters_name_stays_theirs_beside_a_foundation(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    deployer.parameters.write_text(
+        f"{PARAMETERS}Foundation=true\nDomainName=shop.example\nDatabaseHost=db.example\n"
+    )
+
+    assert deployer.deploy().returncode == 0
+    assert cloud.stacks["skincare-network"].parameters["VpcId"] == "vpc-0123456789abcdef0"
+    assert cloud.stacks["skincare-api"].parameters["DatabaseHost"] == "db.example"
+
+
+def test_the_rules_are_made_for_the_https_listener_that_is_found(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    deployer.deploy()
+
+    assert cloud.stacks["skincare-routing"].parameters["HttpsListenerArn"].endswith("/01/01")
+
+
+def test_the_firewall_can_be_left_to_others(deployer: Deployer, cloud: Cloud) -> None:
+    deployer.parameters.write_text(f"{PARAMETERS}Waf=false\n")
+
+    assert deployer.deploy().returncode == 0
+    assert "skincare-waf" not in cloud.stacks
+
+
+def test_a_role_for_cloudformation_is_handed_to_every_stack(deployer: Deployer) -> None:
+    role = "arn:aws:iam::123456789012:role/skincare-cloudformation"
+    deployer.parameters.write_text(f"{PARAMETERS}CloudFormationRoleArn={role}\n")
+
+    assert deployer.deploy().returncode == 0
+    assert all(f"--role-arn {role}" in call for call in deployer.made("cloudformation deploy"))
 
 
 # -- The migration ---------------------------------------------------------------------------------

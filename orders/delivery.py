@@ -1,12 +1,14 @@
-"""Handing an email to the provider: what is tried again here, by the queue, or never.
+"""Handing an email to the provider: what is tried again here, hours later, by the queue, or never.
 
 Errors of the provider are told by their code only: its own words can hold the buyer's address.
 """
 
 import random
 import smtplib
+import threading
 import time
-from typing import NoReturn
+from dataclasses import dataclass, field
+from typing import Final, NoReturn
 
 from django.conf import settings
 from django.core.mail import EmailMessage
@@ -14,13 +16,75 @@ from django.core.mail import EmailMessage
 from orders.exceptions import EmailDelayed, EmailRefused
 
 
+@dataclass
+class Pace:
+    """How fast this process hands over emails, by what the provider answers.
+
+    After a refusal for now, nothing is tried for a while: twice as long each time, at most
+    `longest` seconds. Each email that is taken halves that time. So many processes together slow
+    down to what the provider takes, and speed up again when it takes more.
+    """
+
+    first: float = 1.0
+    longest: float = 60.0
+    _pause: float = 0.0
+    _closed_until: float = 0.0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def seconds_left(self, now: float) -> float:
+        """Return for how long nothing should be tried; 0 where it may be."""
+        return max(self._closed_until - now, 0.0)
+
+    @property
+    def is_slowed(self) -> bool:
+        """Whether the provider has refused an email lately."""
+        return self._pause > 0
+
+    def taken(self) -> None:
+        """Note that the provider took an email."""
+        with self._lock:
+            self._pause = self._pause / 2 if self._pause > self.first else 0.0
+
+    def refused(self, now: float) -> None:
+        """Note that the provider took no email for now."""
+        with self._lock:
+            self._pause = min(max(self._pause * 2, self.first), self.longest)
+            self._closed_until = now + self._pause * random.uniform(0.5, 1.0)  # noqa: S311 no secret
+
+
+#: By the provider's host and port.
+_paces: Final[dict[tuple[str, int], Pace]] = {}
+
+
 def deliver(email: EmailMessage) -> None:
     """Hand `email` to the provider; try `settings.EMAIL_TRIES` times where it is busy or away.
 
-    Raises `EmailRefused` for a permanent refusal, `EmailDelayed` after the last try. Anything
-    else, such as refused credentials, is raised as it is: the queue tries again later.
+    While the provider was busy a moment ago it is tried once, or not at all for some seconds.
+    Raises `EmailRefused` for a permanent refusal, `EmailDelayed` after the last try: the outbox
+    sends the event again later. Anything else, such as refused credentials, is raised as it is: the
+    queue tries again.
     """
-    for wait in settings.EMAIL_RETRY_WAIT_SECONDS[: settings.EMAIL_TRIES - 1]:
+    pace = _pace()
+    if left := pace.seconds_left(time.monotonic()):
+        raise EmailDelayed("the provider was busy a moment ago", at_least=left)
+    waits = settings.EMAIL_RETRY_WAIT_SECONDS[: settings.EMAIL_TRIES - 1]
+    try:
+        _try(email, waits=() if pace.is_slowed else waits)
+    except EmailDelayed:
+        pace.refused(time.monotonic())
+        raise
+    pace.taken()
+
+
+def _pace() -> Pace:
+    """Return the pace of the provider; one of its own where emails stay on this machine."""
+    if settings.EMAIL_BACKEND != "django.core.mail.backends.smtp.EmailBackend":
+        return Pace()
+    return _paces.setdefault((settings.EMAIL_HOST, settings.EMAIL_PORT), Pace())
+
+
+def _try(email: EmailMessage, *, waits: tuple[float, ...]) -> None:
+    for wait in waits:
         try:
             return _hand_over(email)
         except EmailDelayed:
@@ -32,7 +96,9 @@ def deliver(email: EmailMessage) -> None:
 def _hand_over(email: EmailMessage) -> None:
     try:
         email.send()
-    except smtplib.SMTPAuthenticationError:
+    except smtplib.SMTPAuthenticationError as error:
+        if 400 <= error.smtp_code < 500:  # RFC 4954: 454, the provider cannot check it now
+            _refuse(error.smtp_code)
         raise
     except smtplib.SMTPRecipientsRefused as error:
         _refuse(max(code for code, _ in error.recipients.values()))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from orders.sentences import Sentence
-from skincare.events.exceptions import TerminalError
+from skincare.events.exceptions import NotificationDelayed, TerminalError
 
 
 class OrderNotFound(TerminalError):
@@ -37,7 +37,7 @@ class DuplicateMethod(Exception):
     """Two payment methods want the same name."""
 
 
-class EmailDelayed(Exception):
+class EmailDelayed(NotificationDelayed):
     """The provider cannot take the email now: worth another try."""
 
 

@@ -53,12 +53,13 @@ def replay_failed(*, since: datetime | str, actor: str = SHELL) -> list[Replayed
     `since` is an aware datetime, or a text such as "30m", "2h" or "2026-11-11T00:00:00+07:00".
 
     For after an outage: events in the dead-letter queue are sent again under their own ids, so
-    moving the dead-letter queue's messages back as well does no harm. Returns what was replayed; an
-    event that a worker has claimed or finished in the meantime is left to it.
+    moving the dead-letter queue's messages back as well does no harm. Returns what was replayed. An
+    event that a worker has claimed or finished in the meantime is left to it, and one whose email
+    waits for the provider is sent again by itself.
     """
     moment = moment_since(since) if isinstance(since, str) else since
     failed = ProcessedEvent.objects.filter(
-        status=ProcessedEvent.Status.FAILED, claimed_at__gte=moment
+        status=ProcessedEvent.Status.FAILED, put_off_until=None, claimed_at__gte=moment
     )
     replayed = []
     for event_id in list(failed.order_by("claimed_at").values_list("event_id", flat=True)):

@@ -279,6 +279,9 @@ DATABASES["default"]["OPTIONS"]["options"] = " ".join(
 DATABASE_TIMEOUTS = {"api": (2, 4), "worker": (10, 30), "relay": (5, 30)}
 EMAIL_TRIES = 3
 EMAIL_RETRY_WAIT_SECONDS = (0.25, 0.5)
+# An email that the provider did not take goes through the outbox again: first, longest wait, end.
+PUT_OFF_SECONDS = (10.0, 3600.0)
+PUT_OFF_ENDS_AFTER_SECONDS = 24 * 3600
 UNPAID_ORDER_EXPIRES_HOURS = 24
 UNPAID_ORDER_SWEEP_SECONDS = 60.0
 # Midtrans wants an answer within 5 s: a webhook that waits longer for its order is called again.

@@ -67,14 +67,19 @@ class OutboxEventAdmin(EventAdmin):
 class ProcessedEventAdmin(EventAdmin):
     list_display = [
         "event_id",
-        "status",
+        "state",
         "error",
         "history",
         "event_type",
         "attempts",
         "claimed_at",
     ]
-    list_filter = ["status", "event_type", "claimed_at"]
+    list_filter = [
+        "status",
+        "event_type",
+        ("put_off_until", admin.EmptyFieldListFilter),
+        "claimed_at",
+    ]
     actions = ["retry"]
     search_fields = ["event_id__exact", "order_id__exact", "payment_id__exact"]
 
@@ -86,6 +91,10 @@ class ProcessedEventAdmin(EventAdmin):
         return list_link(
             "admin:events_outboxevent_changelist", "q", event.event_id, "how it was sent"
         )
+
+    @admin.display(description="status", ordering="status")
+    def state(self, event: ProcessedEvent) -> str:
+        return event.state_display
 
     @admin.display(description="last error")
     def error(self, event: ProcessedEvent) -> str:

@@ -27,6 +27,7 @@ _RANGES: Final[Mapping[str, Range]] = {
     "RELAY_ROWS": Range(1, 1_000, "so many rows are held in memory while SQS is called"),
     "RELAY_LEASE_SECONDS": Range(30, 3_600, "the rows of a relay that died wait for its end"),
     "RELAY_BATCHES_IN_FLIGHT": Range(1, 9, "each needs a connection of Celery's pool of ten"),
+    "PUT_OFF_ENDS_AFTER_SECONDS": Range(60, 604_800, "an email that is later than that is no news"),
     # A message may have 256 KiB; Celery's form of an event is base64 in base64.
     "EVENT_MAX_BYTES": Range(1_024, 131_072, "its message must fit into SQS's 256 KiB"),
     "OLDEST_EVENT_WARNING_SECONDS": Range(1, 86_400, "nobody looks at what waits less or longer"),
@@ -34,6 +35,9 @@ _RANGES: Final[Mapping[str, Range]] = {
     "PRUNE_PROCESSED_EVENTS_DAYS": DAYS,
 }
 
+
+#: A first and a longest wait → how many seconds the longest may be.
+_PAIRS: Final[Mapping[str, int]] = {"RELAY_BACKOFF_SECONDS": 300, "PUT_OFF_SECONDS": 86_400}
 
 #: What `numbers_agree` compares with others.
 _COMPARED: Final = (
@@ -67,17 +71,18 @@ def out_of_range(ranges: Mapping[str, Range], *, id_prefix: str) -> list[CheckMe
 def numbers_are_in_range(**_: Any) -> list[CheckMessage]:
     """Check each number of this app on its own."""
     problems = out_of_range(_RANGES, id_prefix="events")
-    match settings.RELAY_BACKOFF_SECONDS:
-        case (int() | float() as first, int() | float() as longest) if 0 < first <= longest <= 300:
-            pass
-        case other:
-            problems.append(
-                Error(
-                    f"RELAY_BACKOFF_SECONDS ({other!r}) is not a first and a longest wait, above 0 "
-                    "and at most 300 seconds.",
-                    id="events.E007",
-                )
+    for number, (name, most) in enumerate(_PAIRS.items()):
+        match getattr(settings, name):
+            case (int() | float() as first, int() | float() as longest) if 0 < first <= longest:
+                if longest <= most:
+                    continue
+        problems.append(
+            Error(
+                f"{name} ({getattr(settings, name)!r}) is not a first and a longest wait, above 0 "
+                f"and at most {most} seconds.",
+                id=f"events.E{7 + number:03}",
             )
+        )
     for service, limits in settings.DATABASE_TIMEOUTS.items():
         match limits:
             case (int() | float() as lock, int() | float() as statement) if 0 < lock < statement:
@@ -87,7 +92,7 @@ def numbers_are_in_range(**_: Any) -> list[CheckMessage]:
                     Error(
                         f"DATABASE_TIMEOUTS of {service} ({other!r}) are not a wait for a lock and "
                         "a longer one for a statement, in seconds above 0.",
-                        id="events.E008",
+                        id="events.E009",
                     )
                 )
     return problems

@@ -8,13 +8,15 @@ commit nothing.
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from skincare.events import outbox
 from skincare.events.exceptions import (
     AlreadyFinished,
     LostClaim,
@@ -73,16 +75,68 @@ class Claim:
 
     def fail(self, error: str) -> None:
         """Record a failed try; the next receive may claim at once. Raises `LostClaim`."""
-        self._update(status=_Status.FAILED, last_error=error, lease_expires_at=None)
+        self._update(
+            status=_Status.FAILED, last_error=error, lease_expires_at=None, put_off_until=None
+        )
+
+    def put_off(self, error: str, *, at_least: float = 0.0) -> datetime | None:
+        """Record that the event waits for its notification, and have the outbox send it again then.
+
+        The wait doubles each time, from the first to the longest of `settings.PUT_OFF_SECONDS`, at
+        random between the half and the whole of it; it is no shorter than `at_least` seconds.
+        Returns its end; None, with nothing recorded, once `settings.PUT_OFF_ENDS_AFTER_SECONDS`
+        have passed since the first time. Raises `LostClaim`.
+        """
+        first, longest = settings.PUT_OFF_SECONDS
+        parameters: dict[str, Any] = {
+            "event_id": self.event_id,
+            "fence": self.fence,
+            "error": error,
+            "first": first,
+            "longest": longest,
+            "at_least": at_least,
+            "ends_after": settings.PUT_OFF_ENDS_AFTER_SECONDS,
+        }
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute(_PUT_OFF, parameters)
+                row = cursor.fetchone()
+            if row is not None:
+                outbox.resend(self.event_id, at=row[0])
+                return row[0]
+        if ProcessedEvent.objects.filter(event_id=self.event_id, fence=self.fence).exists():
+            return None
+        raise LostClaim(self.event_id)
 
     def _end(self, status: str, last_error: str = "") -> None:
-        self._update(status=status, last_error=last_error, lease_expires_at=None, finished_at=Now())
+        self._update(
+            status=status,
+            last_error=last_error,
+            lease_expires_at=None,
+            put_off_until=None,
+            finished_at=Now(),
+        )
 
     def _update(self, **values: object) -> None:
         mine = ProcessedEvent.objects.filter(event_id=self.event_id, fence=self.fence)
         if not mine.exclude(status__in=ProcessedEvent.FINISHED).update(**values):
             raise LostClaim(self.event_id)
 
+
+#: "failed" lets any worker claim it whenever its message comes; `put_off_until` says that it waits.
+_PUT_OFF: Final = """
+UPDATE events_processedevent SET
+    status = 'failed', last_error = %(error)s, lease_expires_at = NULL,
+    put_offs = put_offs + 1,
+    put_off_since = COALESCE(put_off_since, clock_timestamp()),
+    put_off_until = clock_timestamp() + make_interval(secs => GREATEST(
+        LEAST(%(longest)s, %(first)s * 2 ^ LEAST(put_offs, 30)) * (0.5 + random() / 2),
+        %(at_least)s))
+WHERE event_id = %(event_id)s AND fence = %(fence)s AND status IN ('processing', 'effects_done')
+  AND (put_off_since IS NULL
+       OR put_off_since > clock_timestamp() - make_interval(secs => %(ends_after)s))
+RETURNING put_off_until
+"""
 
 #: ON CONFLICT DO UPDATE locks the row that another worker may be changing, so two workers can never
 #: both get an answer from the first part. Where the row is not free, the second part says why; it
@@ -106,6 +160,7 @@ WITH claimed AS (
         fence = existing.fence + 1,
         lease_expires_at = EXCLUDED.lease_expires_at,
         worker = EXCLUDED.worker,
+        put_off_until = NULL,
         claimed_at = EXCLUDED.claimed_at
     WHERE existing.payload_hash = EXCLUDED.payload_hash
       AND (existing.status = 'failed'
@@ -183,6 +238,9 @@ def reopen(event_id: str) -> ProcessedEvent:
         effects_at=None,
         finished_at=None,
         lease_expires_at=None,
+        put_off_until=None,
+        put_off_since=None,
+        put_offs=0,
         fence=F("fence") + 1,
         last_error=REOPENED,
     )
@@ -206,6 +264,7 @@ def skip_event(event_id: str, reason: str) -> ProcessedEvent:
         status=_Status.SKIPPED,
         finished_at=Now(),
         lease_expires_at=None,
+        put_off_until=None,
         fence=F("fence") + 1,
         last_error=reason,
     )

@@ -12,7 +12,7 @@ from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
 from skincare.events.claim import Claim, Conflict, Duplicate, InProgress, claim
-from skincare.events.exceptions import InvalidEvent, LostClaim, TerminalError
+from skincare.events.exceptions import InvalidEvent, LostClaim, NotificationDelayed, TerminalError
 from skincare.events.handlers import Handler, handler_for
 from skincare.events.schema import Event, parse_event
 from skincare.sqs.outcome import RetryLater, Terminal
@@ -31,6 +31,7 @@ class EventOutcome(StrEnum):
     DONE = "done"
     SKIPPED = "skipped"
     DUPLICATE = "duplicate"
+    PUT_OFF = "put off"  # its effects are done; the outbox sends it again for its email
 
 
 def process(document: Mapping[str, Any], *, receive_count: int, worker: str) -> EventOutcome:
@@ -88,6 +89,11 @@ def _run(event: Event, held: Claim) -> EventOutcome:
     except LostClaim:
         log.warning("event_claim_lost", fence=held.fence)
         raise RetryLater("the claim was taken over") from None
+    except NotificationDelayed as delay:
+        if _put_off(event, held, delay):
+            return EventOutcome.PUT_OFF
+        _record_failure(event, held, delay)
+        raise
     except TerminalError as error:
         _record_failure(event, held, error)
         raise Terminal(f"{type(error).__name__}: {error}") from error
@@ -117,6 +123,20 @@ def _run_handler(event: Event, handler: Handler, held: Claim) -> None:
     held.finish()
 
 
+def _put_off(event: Event, held: Claim, delay: NotificationDelayed) -> bool:
+    """Leave the email to the outbox, which sends the event again later. False once that is over."""
+    until = held.put_off(_text(delay), at_least=delay.at_least)
+    if until is None:
+        return False
+    log.info("event_put_off", attempts=held.attempts, error=str(delay), until=until.isoformat())
+    metrics.count("EmailsPutOff", event_type=_metric_type(event))
+    return True
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:_ERROR_MAX_LENGTH].replace("\x00", "")
+
+
 def _metric_type(event: Event) -> str:
     """Return the event type as a dimension: what other producers invent must not be one each."""
     return event.event_type if event.is_known else "unknown"
@@ -132,7 +152,7 @@ def _record_failure(event: Event, held: Claim, error: Exception) -> None:
     if not connection.in_atomic_block:  # a caller's transaction is not ours to end
         close_old_connections()  # the error may be that the database has cut us off
     try:
-        held.fail(f"{type(error).__name__}: {error}"[:_ERROR_MAX_LENGTH].replace("\x00", ""))
+        held.fail(_text(error))
     except LostClaim:
         log.warning("event_claim_lost", fence=held.fence)
         return

@@ -33,6 +33,17 @@ class TerminalError(Exception):
     """The event can never be processed as it is: trying again is useless, a person must look."""
 
 
+class NotificationDelayed(Exception):
+    """The effects stand, and who should be notified cannot be reached now: try again later.
+
+    `at_least` is for how many seconds trying again is of no use.
+    """
+
+    def __init__(self, reason: str, *, at_least: float = 0.0) -> None:
+        super().__init__(reason)
+        self.at_least = at_least
+
+
 class DuplicateHandler(Exception):
     """Two apps want the same event type."""
 

@@ -16,8 +16,9 @@ class Handler:
     meanwhile. What it returns is passed to `effects` as a second argument. `effects` runs inside
     the transaction that also checks the claim's fence, so it happens exactly once. `notify` (the
     email) runs after that commit and before "done"; it can run twice if the process dies in
-    between, so it must be safe to repeat. Each raises `TerminalError` for what can never work;
-    every other exception leads to another try.
+    between, so it must be safe to repeat. It raises `NotificationDelayed` where it is to be tried
+    again hours later, if need be. Each raises `TerminalError` for what can never work; every other
+    exception leads to another try.
     """
 
     effects: Callable[..., None]

@@ -131,5 +131,12 @@ class ProcessedEvent(models.Model):
         return f"{self.event_type} {self.event_id}"
 
     @property
+    def state_display(self) -> str:
+        """How far the event is, in words; one whose email waits has not failed."""
+        if self.status == self.Status.FAILED and self.put_off_until is not None:
+            return "effects done, email put off"
+        return self.get_status_display()
+
+    @property
     def is_finished(self) -> bool:
         return self.status in self.FINISHED

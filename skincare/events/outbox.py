@@ -1,6 +1,7 @@
 """The outbox: an event is written in the transaction of its change, and sent later."""
 
 import json
+from datetime import datetime
 from typing import Any
 
 import structlog
@@ -60,8 +61,8 @@ def _with_request_id(document: dict[str, Any]) -> dict[str, Any]:
     return document if request_id is None else {"request_id": request_id, **document}
 
 
-def resend(event_id: str) -> None:
-    """Send a published or received event once more, under the same event id.
+def resend(event_id: str, *, at: datetime | None = None) -> None:
+    """Send a published or received event once more, under the same event id; now, or at a time.
 
     Raises `UnknownEvent` where neither the outbox nor the processed events know it.
     """
@@ -69,7 +70,7 @@ def resend(event_id: str) -> None:
         again = OutboxEvent.objects.filter(event_id=event_id).update(
             sent_at=None,
             send_attempts=0,
-            next_attempt_at=Now(),
+            next_attempt_at=at or Now(),
             leased_until=None,
             last_error="",
         )
@@ -83,5 +84,7 @@ def resend(event_id: str) -> None:
                 event_type=processed.event_type,
                 order_id=processed.order_id,
                 payload=processed.payload,
+                next_attempt_at=at or Now(),
             )
-        transaction.on_commit(relay.wake)
+        if at is None:
+            transaction.on_commit(relay.wake)

@@ -44,7 +44,7 @@ class EventHistory:
     def status(self) -> str:
         """How far the event is, in words."""
         if self.processed is not None:
-            return self.processed.get_status_display()
+            return self.processed.state_display
         if self.published is not None and self.published.sent_at is not None:
             return "sent, and not claimed by a worker yet"
         return "not sent yet"
@@ -149,6 +149,11 @@ def _processing(event: ProcessedEvent) -> list[HistoryEntry]:
     match event.status:
         case _Status.FAILED if event.last_error == REOPENED:
             pass  # the entry of whoever did it says more
+        case _Status.FAILED if event.put_off_until:
+            tries = f"{event.put_offs} times since {localtime(event.put_off_since):%d %b %H:%M}: "
+            entries.append(
+                HistoryEntry(event.put_off_until, "email put off until", tries + event.last_error)
+            )
         case _Status.FAILED:
             entries.append(HistoryEntry(event.claimed_at, "failed", event.last_error))
         case _Status.DONE if event.finished_at:

@@ -19,6 +19,7 @@ _PERIODS: Final = (("last hour", timedelta(hours=1)), ("last day", timedelta(day
 def overview(request: HttpRequest) -> HttpResponse:
     """Show the queues, the outbox, the events, and what needs a person."""
     now = situation()
+    emails = ask(stats.emails_waiting)
     return show(
         request,
         "overview.html",
@@ -29,6 +30,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         waiting=now.waiting,
         workers=now.workers,
         warnings=now.warnings,
+        emails=emails,
         periods=[
             {
                 "name": name,

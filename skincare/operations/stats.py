@@ -152,7 +152,8 @@ def _oldest_unclaimed_seconds() -> float | None:
 
 #: A row that is sent again waits since then, as long as it has not failed: `outbox.resend` says so.
 _OUTBOX: Final = """
-SELECT count(*), count(*) FILTER (WHERE send_attempts > 0),
+SELECT count(*) FILTER (WHERE send_attempts > 0 OR next_attempt_at <= clock_timestamp()),
+       count(*) FILTER (WHERE send_attempts > 0),
        EXTRACT(EPOCH FROM clock_timestamp() - min(
            CASE WHEN send_attempts = 0 THEN next_attempt_at ELSE created_at END)),
        COALESCE((array_agg(last_error ORDER BY next_attempt_at DESC)
@@ -173,7 +174,7 @@ def outbox_stats() -> OutboxStats:
 _STATES: Final = """
 SELECT count(*) FILTER (WHERE status <> 'failed' AND lease_expires_at > clock_timestamp()),
        count(*) FILTER (WHERE status <> 'failed' AND lease_expires_at <= clock_timestamp()),
-       count(*) FILTER (WHERE status = 'failed')
+       count(*) FILTER (WHERE status = 'failed' AND put_off_until IS NULL)
 FROM events_processedevent
 WHERE status IN ('processing', 'effects_done', 'failed')
 """
@@ -186,6 +187,18 @@ def event_stats() -> EventStats:
     return EventStats(*counts)
 
 
+def emails_waiting() -> int:
+    """Return how many emails wait for the provider; the outbox sends their events again.
+
+    Raises django.db.Error.
+    """
+    with _bounded():
+        [(waiting,)] = _rows(
+            "SELECT count(*) FROM events_processedevent WHERE put_off_until IS NOT NULL"
+        )
+    return waiting
+
+
 _RATES: Final = """
 SELECT width_bucket(EXTRACT(EPOCH FROM at), %(start)s, %(end)s, %(buckets)s) AS bucket,
        count(*) FILTER (WHERE NOT failed), count(*) FILTER (WHERE failed)
@@ -194,7 +207,7 @@ FROM (
     WHERE finished_at >= to_timestamp(%(start)s) AND finished_at < to_timestamp(%(end)s)
     UNION ALL
     SELECT claimed_at, true FROM events_processedevent
-    WHERE status = 'failed'
+    WHERE status = 'failed' AND put_off_until IS NULL
       AND claimed_at >= to_timestamp(%(start)s) AND claimed_at < to_timestamp(%(end)s)
 ) ended
 GROUP BY bucket
@@ -247,7 +260,7 @@ FROM (
                    '[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}', '…', 'g'),
                '[0-9]+', '#', 'g') AS error
     FROM events_processedevent
-    WHERE status = 'failed' AND claimed_at >= %s
+    WHERE status = 'failed' AND put_off_until IS NULL AND claimed_at >= %s
 ) failed
 GROUP BY error
 ORDER BY events DESC, max(claimed_at) DESC

@@ -49,11 +49,11 @@ class Stage:
 @pytest.fixture(scope="session")
 def set_up(
     test_database_url: str, sqs_server: str, sqs_client: "SQSClient"
-) -> Callable[[Path, int], AbstractContextManager[Stage]]:
-    """Make a stage in a folder, with some workers."""
+) -> Callable[..., AbstractContextManager[Stage]]:
+    """Make a stage in a folder, with some workers, and what is special about their environment."""
 
     @contextmanager
-    def made(folder: Path, workers: int) -> Iterator[Stage]:
+    def made(folder: Path, workers: int, **special: str) -> Iterator[Stage]:
         name = f"acceptance-{uuid4().hex}"
         queues = QueuePair(*create_queue_pair(sqs_client, name=name, policy=SQS_POLICY))
         for part in ("emails", "faults"):
@@ -65,6 +65,7 @@ def set_up(
             "SQS_ENDPOINT_URL": sqs_server,
             "EMAIL_URL": f"filemail://{folder / 'emails'}",
             "FAULTS": str(folder / "faults"),
+            **special,
         }
         app = Celery(name, set_as_current=False)
         configure(
@@ -101,7 +102,7 @@ def start_worker(name: str, app: Celery, environment: dict[str, str], folder: Pa
 
 @pytest.fixture(scope="session")
 def shared_stage(
-    set_up: Callable[[Path, int], AbstractContextManager[Stage]],
+    set_up: Callable[..., AbstractContextManager[Stage]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stage]:
     """The stage of all tests that do not break the worker itself."""

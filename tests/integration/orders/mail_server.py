@@ -1,12 +1,13 @@
 """A small SMTP server on 127.0.0.1 that answers as told, and keeps what it takes."""
 
 import socketserver
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.message import Message
-from threading import Thread
+from threading import Lock, Thread
 
 #: Instead of an answer: the connection is cut.
 CUT = "cut"
@@ -19,7 +20,19 @@ class MailServer:
     port: int = 0
     answers: list[str] = field(default_factory=list)
     tries: int = 0
+    #: Seconds between two emails that are taken; what comes earlier is throttled.
+    every: float = 0.0
+    next_at: float = 0.0
     taken: list[Message] = field(default_factory=list)
+    lock: Lock = field(default_factory=Lock)
+
+    def throttle(self) -> str:
+        """Return the answer to an email that comes now, by the rate of `every`."""
+        with self.lock:
+            if time.monotonic() < self.next_at:
+                return "454 Throttling failure: Maximum sending rate exceeded."
+            self.next_at = time.monotonic() + self.every
+            return "250 ok"
 
 
 class _Session(socketserver.StreamRequestHandler):
@@ -46,7 +59,7 @@ class _Session(socketserver.StreamRequestHandler):
     def _answer_recipient(self) -> bool:
         mail_server: MailServer = self.server.mail_server  # type: ignore[attr-defined]
         mail_server.tries += 1
-        answer = mail_server.answers.pop(0) if mail_server.answers else "250 ok"
+        answer = mail_server.answers.pop(0) if mail_server.answers else mail_server.throttle()
         if answer == CUT:
             return False
         self._say(answer)
@@ -67,10 +80,10 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 @contextmanager
-def mail_server(answers: Sequence[str] = ()) -> Iterator[MailServer]:
+def mail_server(answers: Sequence[str] = (), *, every: float = 0.0) -> Iterator[MailServer]:
     """Run the server; its port is free and its own."""
     with _Server(("127.0.0.1", 0), _Session) as server:
-        described = MailServer(port=server.server_address[1], answers=list(answers))
+        described = MailServer(port=server.server_address[1], answers=list(answers), every=every)
         server.mail_server = described  # type: ignore[attr-defined]
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()

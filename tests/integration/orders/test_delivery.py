@@ -65,6 +65,19 @@ def test_trouble_that_stays_is_left_to_the_queue(provider: MailServer, trouble: 
     assert not isinstance(delayed.value, TerminalError)
 
 
+def test_a_provider_that_was_busy_is_left_alone_for_a_moment(provider: MailServer) -> None:
+    provider.answers = [BUSY] * 9
+    with pytest.raises(EmailDelayed):
+        deliver(an_email())
+    tries = provider.tries
+
+    with pytest.raises(EmailDelayed, match="busy a moment ago") as delayed:
+        deliver(an_email())
+
+    assert provider.tries == tries
+    assert 0 < delayed.value.at_least <= 1
+
+
 def test_a_permanent_refusal_is_terminal_and_not_tried_again(provider: MailServer) -> None:
     provider.answers = [NO_SUCH_BUYER]
 

@@ -33,6 +33,7 @@ class Command(OperatorCommand):
             if stat.error:
                 raise CommandError(f"The database: {stat.error}", returncode=UNREACHABLE)
         queues, outbox, events = now.queues, now.outbox.value, now.events.value
+        waiting = stats.emails_waiting()
         done = sum(bucket.done for bucket in stats.rates(_HOUR, buckets=1))
         latency = stats.latency(_HOUR)
         errors = stats.top_errors(_HOUR)
@@ -48,6 +49,7 @@ class Command(OperatorCommand):
                     ],
                     "outbox": asdict(outbox),
                     "events": asdict(events),
+                    "emails_waiting": waiting,
                     "last_hour": {
                         "done": done,
                         "latency": asdict(latency),
@@ -71,7 +73,7 @@ class Command(OperatorCommand):
             )
             self.write(
                 f"events: {events.in_progress} in progress, {events.interrupted} interrupted, "
-                f"{events.failed} failed"
+                f"{events.failed} failed, {waiting} with an email that waits for its provider"
             )
             self.write(
                 f"last hour: {done} done; from creation to done p50 {_age(latency.p50)}, "

@@ -187,6 +187,7 @@ def _make_order(
             payment_method=method.name,
             language=language,
             total_rupiah=total,
+            expires_at=timezone.now() + Order.longest_wait(),
         )
     )
     OrderLine.objects.bulk_create(

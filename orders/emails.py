@@ -18,7 +18,7 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from orders.delivery import deliver
-from orders.models import Order
+from orders.models import Order, SentEmail
 from orders.money import rupiah
 from orders.order_numbers import JAKARTA
 from orders.status import OrderStatus
@@ -30,6 +30,7 @@ _SUBJECTS: dict[str, Callable[[], str]] = {
     "order_confirmation": lambda: _("Pesanan %(number)s kami terima"),
     "receipt": lambda: _("Pembayaran pesanan %(number)s kami terima"),
     "payment_failed": lambda: _("Pembayaran pesanan %(number)s tidak berhasil"),
+    "order_expired": lambda: _("Pesanan %(number)s sudah berakhir"),
     "refund": lambda: _("Pengembalian dana pesanan %(number)s"),
 }
 
@@ -45,8 +46,13 @@ def send_receipt(*, order_id: UUID | str, event_id: str) -> None:
 
 
 def send_payment_failed(*, order_id: UUID | str, event_id: str) -> None:
-    """Tell the buyer that the payment failed or was reversed, and what becomes of the order."""
+    """Say that this attempt failed or was reversed, and until when the buyer can try again."""
     _send("payment_failed", order_id, event_id)
+
+
+def send_order_expired(*, order_id: UUID | str, event_id: str) -> None:
+    """Say goodbye: nobody paid in time, and the order is over."""
+    _send("order_expired", order_id, event_id)
 
 
 def send_refund(*, order_id: UUID | str, event_id: str, amount_rupiah: int) -> None:
@@ -82,8 +88,24 @@ def compose(kind: str, order: Order, *, event_id: str, **context: Any) -> EmailM
 
 def _send(kind: str, order_id: UUID | str, event_id: str, **context: Any) -> None:
     order = Order.objects.prefetch_related("lines").get(pk=order_id)
+    if _has_enough(order, event_id=event_id):
+        log.warning("email_withheld", kind=kind, order_id=str(order.pk), event_id=event_id)
+        return
     deliver(compose(kind, order, event_id=event_id, **context))
+    SentEmail.objects.bulk_create(
+        [SentEmail(order=order, kind=kind, event_id=event_id)], ignore_conflicts=True
+    )
     log.info("email_sent", kind=kind, order_id=str(order.pk), event_id=event_id)
+
+
+def _has_enough(order: Order, *, event_id: str) -> bool:
+    """Whether the buyer got a handful of emails about the order within the last hour.
+
+    An email that is sent again, under its Message-ID, is none more.
+    """
+    since = timezone.now() - timedelta(hours=1)
+    sent = SentEmail.objects.filter(order=order, sent_at__gte=since).exclude(event_id=event_id)
+    return sent.count() >= settings.EMAILS_PER_ORDER_AND_HOUR
 
 
 def _order_context(order: Order) -> dict[str, Any]:
@@ -91,7 +113,7 @@ def _order_context(order: Order) -> dict[str, Any]:
         "language": order.language,
         "number": order.number,
         "ordered_at": order.created_at,
-        "pay_until": order.created_at + timedelta(hours=settings.UNPAID_ORDER_EXPIRES_HOURS),
+        "pay_until": order.pay_until,
         "awaits_payment": order.status == OrderStatus.PENDING and order.total_rupiah > 0,
         "is_off": order.status in (OrderStatus.CANCELLED, OrderStatus.EXPIRED),
         "is_held": order.is_held,

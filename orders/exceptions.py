@@ -21,12 +21,29 @@ class NotHeld(Exception):
     """What should be decided does not wait for a person."""
 
 
-class NotPaidYet(Exception):
-    """A refund came before the settlement that it belongs to: try again after that."""
+class TransitionRefused(Exception):
+    """An order cannot move from its state to the wanted one."""
+
+    def __init__(self, current: str, wanted: str) -> None:
+        super().__init__(f"an order that is {current} cannot become {wanted}")
+        self.current = current
+        self.wanted = wanted
 
 
-class RefundExceedsTotal(Exception):
-    """More rupiah would be refunded than the order's total."""
+class CannotBeShipped(Exception):
+    """The order is not paid in full, waits for a person, or is shipped already."""
+
+
+class NotShipped(Exception):
+    """What was not shipped, or is back already, cannot come back."""
+
+
+class AlreadyReceived(Exception):
+    """This delivery was booked before."""
+
+
+class InvalidDelivery(Exception):
+    """A delivery has a number of its own and at least one piece."""
 
 
 class UnknownMethod(Exception):

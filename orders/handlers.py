@@ -1,8 +1,9 @@
-"""What is done for `order.confirmed`."""
+"""What is done for `order.confirmed` and `order.expired`."""
 
-from orders.emails import send_order_confirmation
+from orders.emails import send_order_confirmation, send_order_expired
 from orders.exceptions import OrderNotFound
 from orders.models import Order
+from orders.status import OrderStatus
 from skincare.events.handlers import Handler
 from skincare.events.schema import Event
 
@@ -23,3 +24,12 @@ def confirm_to_buyer(event: Event) -> None:
 
 
 ORDER_CONFIRMED = Handler(effects=check_order, notify=confirm_to_buyer)
+
+
+def say_goodbye(event: Event) -> None:
+    """Send the email that the order is over, if it still is."""
+    if Order.objects.get(pk=event.order_id).status == OrderStatus.EXPIRED:
+        send_order_expired(order_id=event.order_id, event_id=event.event_id)
+
+
+ORDER_EXPIRED = Handler(effects=check_order, notify=say_goodbye)

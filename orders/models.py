@@ -1,7 +1,9 @@
 """The shop's tables. All money is whole rupiah; the currency is always IDR."""
 
 import uuid
+from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.core.validators import MinValueValidator, RegexValidator
@@ -10,6 +12,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from orders.append_only import AppendOnlyModel
+from orders.moments import moments_within_reason
 from orders.status import OrderStatus
 
 SKU_PATTERN = r"\A[A-Z0-9][A-Z0-9-]{1,39}\Z"
@@ -62,6 +65,7 @@ class Product(models.Model):
 
     class Meta:
         ordering = ["name"]
+        permissions = [("receive_goods", "Can book goods that came in")]
         indexes = [GinIndex(fields=["search_vector"], name="product_search")]
         constraints = [
             models.CheckConstraint(name="product_price_sign", condition=Q(price_rupiah__gte=0)),
@@ -99,18 +103,36 @@ class Order(models.Model):
     status = models.CharField(max_length=16, choices=OrderStatus, default=OrderStatus.PENDING)
     total_rupiah = models.BigIntegerField()
     refunded_rupiah = models.BigIntegerField(default=0)
-    held_reason = models.TextField(blank=True, help_text="why a person must look at it")
+    held_reason = models.TextField(
+        blank=True, help_text="why a person must look at it: its open holds, a line for each"
+    )
     created_at = models.DateTimeField(default=timezone.now)
     updated_at = models.DateTimeField(auto_now=True)
+    expires_at = models.DateTimeField(
+        null=True, blank=True, help_text="until when it waits for its payment"
+    )
+    cancelled_at = models.DateTimeField(
+        null=True, blank=True, help_text="when the buyer or a person of the shop gave it up"
+    )
     paid_at = models.DateTimeField(null=True, blank=True)
     shipped_at = models.DateTimeField(null=True, blank=True)
+    tracking_number = models.CharField(max_length=64, blank=True, default="", db_default="")
+    returned_at = models.DateTimeField(
+        null=True, blank=True, help_text="when goods that were shipped came back"
+    )
 
     class Meta:
         ordering = ["-created_at"]
-        permissions = [("release_order", "Can release a held order")]
+        permissions = [
+            ("release_order", "Can end a hold of an order, and cancel it"),
+            ("ship_order", "Can ship an order, and take its goods back"),
+        ]
         indexes = [
             # The sweep's question; paid orders, nearly all of the table, are not in it.
             models.Index(fields=["created_at"], name="order_unpaid", condition=Q(status="pending")),
+            models.Index(
+                fields=["expires_at"], name="order_expires", condition=Q(status="pending")
+            ),
             models.Index(fields=["user_id", "-created_at"], name="order_user"),
             models.Index(fields=["-created_at"], name="order_newest"),
             models.Index(fields=["email"], name="order_email"),
@@ -123,6 +145,9 @@ class Order(models.Model):
             models.CheckConstraint(
                 name="order_refunded_within_total",
                 condition=Q(refunded_rupiah__gte=0, refunded_rupiah__lte=F("total_rupiah")),
+            ),
+            *moments_within_reason(
+                "order", "expires_at", "cancelled_at", "paid_at", "shipped_at", "returned_at"
             ),
         ]
 
@@ -138,6 +163,22 @@ class Order(models.Model):
     def is_held(self) -> bool:
         """Whether a person must look at the order before it is shipped."""
         return bool(self.held_reason)
+
+    @property
+    def can_be_shipped(self) -> bool:
+        """Whether its money is in, all of it and no more, and nothing waits for a person."""
+        return self.status == OrderStatus.PAID and not self.is_held and self.shipped_at is None
+
+    @property
+    def pay_until(self) -> datetime:
+        """Until when the order waits for its payment."""
+        # An order of the release before this column has none.
+        return self.expires_at or self.created_at + self.longest_wait()
+
+    @staticmethod
+    def longest_wait() -> timedelta:
+        """How long an order waits that says nothing else."""
+        return timedelta(hours=settings.UNPAID_ORDER_EXPIRES_HOURS)
 
 
 class OrderLine(models.Model):
@@ -177,7 +218,8 @@ class StockMovement(AppendOnlyModel):
         RELEASE = "release", "released"  # the order was cancelled or expired unpaid
         SELL = "sell", "sold"  # the reservation was paid
         RETAKE = "retake", "taken again"  # paid after its reservation had been released
-        RETURN = "return", "returned"  # all money went back before shipping
+        RETURN = "return", "returned"  # all money went back before shipping, or the goods came back
+        UNSELL = "unsell", "reserved again"  # its money was lost, and it waits for another payment
 
     event_id = models.CharField(max_length=128)
     product = models.ForeignKey(Product, on_delete=models.PROTECT, related_name="movements")
@@ -192,8 +234,12 @@ class StockMovement(AppendOnlyModel):
     class Meta:
         ordering = ["-id"]
         constraints = [
+            # An order's stock moves by the difference to what it should hold, so one event may
+            # move it as often as there is a difference.
             models.UniqueConstraint(
-                fields=["event_id", "product"], name="stock_movement_event_once"
+                fields=["event_id", "product"],
+                condition=Q(order__isnull=True),
+                name="stock_movement_delivery_once",
             ),
             models.CheckConstraint(
                 name="stock_movement_moves", condition=~Q(stock_delta=0, reserved_delta=0)
@@ -205,7 +251,7 @@ class StockMovement(AppendOnlyModel):
 
 
 class OrderTransition(AppendOnlyModel):
-    """What one event did to an order; also where it changed nothing, so it is not tried again."""
+    """What one event, sweep or decision changed of an order."""
 
     order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="transitions")
     event_id = models.CharField(max_length=128)
@@ -216,14 +262,29 @@ class OrderTransition(AppendOnlyModel):
 
     class Meta:
         ordering = ["-id"]
-        constraints = [
-            models.UniqueConstraint(
-                fields=["event_id", "order"], name="order_transition_event_once"
-            )
-        ]
+        indexes = [models.Index(fields=["event_id"], name="order_transition_event")]
 
     def __str__(self) -> str:
         return f"{self.from_status} → {self.to_status}"
+
+
+class SentEmail(models.Model):
+    """An email that the provider has taken, so that no order gets more than a handful an hour."""
+
+    order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="emails")
+    kind = models.CharField(max_length=32)
+    event_id = models.CharField(max_length=128)
+    sent_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["order", "sent_at"], name="sent_email_order")]
+        constraints = [
+            models.UniqueConstraint(fields=["event_id", "kind"], name="sent_email_event_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} for {self.event_id}"
 
 
 class CheckoutRequest(models.Model):

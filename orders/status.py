@@ -5,40 +5,61 @@ from typing import Final
 
 from django.db import models
 
+from orders.exceptions import TransitionRefused
+
 
 class OrderStatus(models.TextChoices):
     PENDING = "pending", "waiting for payment"  # checked out; its stock is reserved
-    PAID = "paid", "paid"  # settled; its stock is sold, or the order is held
+    PAID = "paid", "paid"  # its money is in; its stock is sold, or the order is held
     PARTLY_REFUNDED = "partly_refunded", "partly refunded"  # some of the money went back
     REFUNDED = "refunded", "refunded"  # all of the money went back
-    CANCELLED = "cancelled", "cancelled"  # the payment failed, or was reversed after settlement
+    CANCELLED = "cancelled", "cancelled"  # given up, or its money was lost after shipping
     EXPIRED = "expired", "expired"  # nobody paid in time; the reservation was released
 
 
-#: What may follow each state. A cancelled or expired order becomes paid when its settlement
-#: arrives late: money received is never dropped.
+#: What may follow each state. The payments say which (`payments.standing`), so money that comes
+#: late pays an order that was over, and money that is taken back makes it wait again. An order that
+#: ended unpaid never waits again.
 TRANSITIONS: Final[Mapping[OrderStatus, frozenset[OrderStatus]]] = {
-    OrderStatus.PENDING: frozenset({OrderStatus.PAID, OrderStatus.CANCELLED, OrderStatus.EXPIRED}),
+    OrderStatus.PENDING: frozenset(OrderStatus) - {OrderStatus.PENDING},
     OrderStatus.PAID: frozenset(
-        {OrderStatus.PARTLY_REFUNDED, OrderStatus.REFUNDED, OrderStatus.CANCELLED}
+        {
+            OrderStatus.PENDING,
+            OrderStatus.PARTLY_REFUNDED,
+            OrderStatus.REFUNDED,
+            OrderStatus.CANCELLED,
+        }
     ),
-    OrderStatus.PARTLY_REFUNDED: frozenset({OrderStatus.PARTLY_REFUNDED, OrderStatus.REFUNDED}),
-    OrderStatus.REFUNDED: frozenset(),
-    OrderStatus.CANCELLED: frozenset({OrderStatus.PAID}),
-    OrderStatus.EXPIRED: frozenset({OrderStatus.PAID}),
+    OrderStatus.PARTLY_REFUNDED: frozenset(
+        {
+            OrderStatus.PENDING,
+            OrderStatus.PAID,
+            OrderStatus.PARTLY_REFUNDED,
+            OrderStatus.REFUNDED,
+            OrderStatus.CANCELLED,
+        }
+    ),
+    OrderStatus.REFUNDED: frozenset(
+        {
+            OrderStatus.PENDING,
+            OrderStatus.PAID,
+            OrderStatus.PARTLY_REFUNDED,
+            OrderStatus.CANCELLED,
+        }
+    ),
+    OrderStatus.CANCELLED: frozenset(
+        {OrderStatus.PAID, OrderStatus.PARTLY_REFUNDED, OrderStatus.REFUNDED}
+    ),
+    OrderStatus.EXPIRED: frozenset(
+        {OrderStatus.PAID, OrderStatus.PARTLY_REFUNDED, OrderStatus.REFUNDED}
+    ),
 }
 
-#: The states in which the shop holds money of the buyer.
+#: The states in which the shop keeps money of the buyer.
 SETTLED: Final = frozenset({OrderStatus.PAID, OrderStatus.PARTLY_REFUNDED})
 
-
-class TransitionRefused(Exception):
-    """An order cannot move from its state to the wanted one."""
-
-    def __init__(self, current: OrderStatus, wanted: OrderStatus) -> None:
-        super().__init__(f"an order that is {current} cannot become {wanted}")
-        self.current = current
-        self.wanted = wanted
+#: The states of an order that ended without money, and without its stock.
+ENDED_UNPAID: Final = frozenset({OrderStatus.CANCELLED, OrderStatus.EXPIRED})
 
 
 def can_become(current: OrderStatus, wanted: OrderStatus) -> bool:

@@ -7,6 +7,7 @@ from uuid import UUID
 from django.db.models import Sum
 
 from orders.models import OrderLine, Product, StockMovement
+from orders.status import OrderStatus
 
 Kind = StockMovement.Kind
 
@@ -59,12 +60,6 @@ def shortages(wanted: Mapping[int, int], levels: Mapping[int, Level]) -> list[Sh
     ]
 
 
-def outstanding(wanted: Mapping[int, int], holdings: Mapping[int, Holding]) -> dict[int, int]:
-    """Return the pieces by product id that an order wants and neither reserves nor was sold."""
-    held = {p: holding.reserved + holding.sold for p, holding in holdings.items()}
-    return {p: pieces - held.get(p, 0) for p, pieces in wanted.items() if pieces > held.get(p, 0)}
-
-
 def plan_receive(product_id: int, pieces: int) -> Movement:
     """Goods came in."""
     return Movement(product_id, Kind.RECEIVE, stock_delta=pieces)
@@ -73,36 +68,6 @@ def plan_receive(product_id: int, pieces: int) -> Movement:
 def plan_reserve(wanted: Mapping[int, int]) -> list[Movement]:
     """Checkout: set `wanted` pieces aside. The caller has found no shortages."""
     return [Movement(p, Kind.RESERVE, reserved_delta=pieces) for p, pieces in wanted.items()]
-
-
-def plan_retake(wanted: Mapping[int, int]) -> list[Movement]:
-    """Paid after the reservation was given back. The caller has found no shortages."""
-    return [Movement(p, Kind.RETAKE, stock_delta=-pieces) for p, pieces in wanted.items()]
-
-
-def plan_sell(holdings: Mapping[int, Holding]) -> list[Movement]:
-    """Paid: what was reserved leaves the shelf."""
-    return [
-        Movement(p, Kind.SELL, stock_delta=-held.reserved, reserved_delta=-held.reserved)
-        for p, held in holdings.items()
-        if held.reserved
-    ]
-
-
-def plan_release(holdings: Mapping[int, Holding]) -> list[Movement]:
-    """Cancelled or expired unpaid: what was reserved is for sale again."""
-    return [
-        Movement(p, Kind.RELEASE, reserved_delta=-held.reserved)
-        for p, held in holdings.items()
-        if held.reserved
-    ]
-
-
-def plan_return(holdings: Mapping[int, Holding]) -> list[Movement]:
-    """All money went back before shipping: what was sold is on the shelf again."""
-    return [
-        Movement(p, Kind.RETURN, stock_delta=held.sold) for p, held in holdings.items() if held.sold
-    ]
 
 
 def levels_of(products: Mapping[int, Product]) -> dict[int, Level]:
@@ -127,6 +92,64 @@ def holdings_of(order_id: UUID) -> dict[int, Holding]:
     return {p: Holding(reserved=reserved, sold=-moved) for p, reserved, moved in sums}
 
 
+def stock_of_state(wanted: Mapping[int, int], status: OrderStatus) -> dict[int, Holding]:
+    """Return what an order for `wanted` pieces by product id has to hold in this state."""
+    match status:
+        case OrderStatus.PENDING:
+            return {p: Holding(reserved=pieces) for p, pieces in wanted.items()}
+        case OrderStatus.PAID | OrderStatus.PARTLY_REFUNDED:
+            return {p: Holding(sold=pieces) for p, pieces in wanted.items()}
+        case _:
+            return {p: Holding() for p in wanted}
+
+
+def plan_difference(
+    target: Mapping[int, Holding],
+    holdings: Mapping[int, Holding],
+    levels: Mapping[int, Level],
+) -> tuple[list[Movement], list[Shortage]]:
+    """Return the movements that bring an order from `holdings` to `target`, by product id.
+
+    An order takes from the shelf all that it lacks, or nothing: with a shortage, what it holds
+    already still changes from reserved to sold, or back.
+    """
+    claims = {
+        p: (wanted.reserved + wanted.sold) - (held.reserved + held.sold)
+        for p, (wanted, held) in _both(target, holdings).items()
+    }
+    short = shortages({p: more for p, more in claims.items() if more > 0}, levels)
+    movements = []
+    for product, (wanted, held) in _both(target, holdings).items():
+        if short and claims[product] > 0:
+            kept = held.reserved + held.sold
+            wanted = Holding(sold=kept) if wanted.sold else Holding(reserved=kept)
+        if wanted != held:
+            movements.append(
+                Movement(
+                    product,
+                    _kind(held, wanted),
+                    stock_delta=held.sold - wanted.sold,
+                    reserved_delta=wanted.reserved - held.reserved,
+                )
+            )
+    return movements, short
+
+
+def _both(
+    target: Mapping[int, Holding], holdings: Mapping[int, Holding]
+) -> dict[int, tuple[Holding, Holding]]:
+    products = sorted({*target, *holdings})
+    return {p: (target.get(p, Holding()), holdings.get(p, Holding())) for p in products}
+
+
+def _kind(held: Holding, wanted: Holding) -> str:
+    if wanted.sold > held.sold:
+        return Kind.SELL if held.reserved else Kind.RETAKE
+    if wanted.sold < held.sold:
+        return Kind.UNSELL if wanted.reserved else Kind.RETURN
+    return Kind.RESERVE if wanted.reserved > held.reserved else Kind.RELEASE
+
+
 def apply_movements(
     movements: Sequence[Movement],
     products: Mapping[int, Product],
@@ -136,7 +159,7 @@ def apply_movements(
 ) -> None:
     """Write `movements` to the ledger and to the locked `products`.
 
-    `event_id` is the event that causes them; it can move each product once.
+    `event_id` is what causes them. A delivery, which is for no order, can move a product once.
     """
     if not movements:
         return

@@ -15,9 +15,10 @@ from ninja import Router, Schema
 
 from orders.problems import Problem, problem_response
 from orders.schemas import ProblemOut
-from payments.exceptions import InvalidSignature, Malformed
-from payments.notifications import receive
-from payments.providers import Gateway, GatewayNotification, gateways
+from payments.exceptions import InvalidSignature, Malformed, Unreadable
+from payments.notifications import receive, receive_unreadable
+from payments.providers import Gateway, gateways
+from payments.providers.document import readable_text
 from skincare.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -49,9 +50,8 @@ def _add_route(gateway: Gateway) -> None:
     webhook.__name__ = gateway.name  # the operation's id in the OpenAPI document
     webhook.__doc__ = f"""Take a notification that proves to come from {gateway.name}.
 
-    `200` once it is stored and applied, or was before; `403` where the sender is not proven; `400`
-    for what is not a notification; `503` where the order is not known yet or the database does not
-    answer.
+    `200` once it is stored, whatever it says, or was before; `403` where the sender is not proven;
+    `400` for what is not JSON; `503` where it could not be stored.
     """
     router.post(
         f"/webhooks/{gateway.name}",
@@ -73,10 +73,13 @@ for _gateway in gateways():
 
 
 def _take(request: HttpRequest, gateway: Gateway) -> HttpResponse | NotificationTaken:
+    headers = {key.lower(): value for key, value in request.headers.items()}
     try:
-        notification = _read(request, gateway)
-        if notification is not None and receive(notification).must_come_again:
-            return _call_again(request, "order-not-known-yet", "The order is not known yet.")
+        body = request.body
+        try:
+            receive(gateway, gateway.verify(headers, body))
+        except Unreadable as error:
+            receive_unreadable(gateway, readable_text(body), reason=str(error))
     except InvalidSignature as error:
         raise _refusal(gateway, 403, "forged", "The sender is not proven.", error) from None
     except Malformed as error:
@@ -92,11 +95,6 @@ def _take(request: HttpRequest, gateway: Gateway) -> HttpResponse | Notification
         )
         return _call_again(request, "not-stored", "The notification could not be stored.")
     return NotificationTaken()
-
-
-def _read(request: HttpRequest, gateway: Gateway) -> GatewayNotification | None:
-    headers = {key.lower(): value for key, value in request.headers.items()}
-    return gateway.parse(gateway.verify(headers, request.body))
 
 
 def _refusal(gateway: Gateway, status: int, kind: str, title: str, error: Exception) -> Problem:

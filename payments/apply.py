@@ -1,20 +1,28 @@
-"""What one notification does to its payment: decide, change, tell. Order and payment are locked."""
+"""What changes a payment: a report of its gateway, an event of another producer, a decision.
+
+Decide, change, publish; order and payment are locked. What it means to the order, the event's
+handler brings about (`payments.alignment`).
+"""
 
 from dataclasses import dataclass
 from datetime import datetime
 
-from orders.lifecycle import hold as hold_order
-from payments.events import failed_event, processed_event, refunded_event
+from django.conf import settings
+
+from orders.models import Order
+from payments.alignment import hold_contradictions, payments_of
+from payments.attempts import read_reference
+from payments.events import failed_event, processed_event, publish_once, refunded_event
+from payments.hold_codes import HoldCode
+from payments.holds import open_hold
 from payments.models import Payment, PaymentNotification, PaymentRefund
 from payments.providers.base import CURRENCY, GatewayNotification, whole_rupiah
 from payments.refunds import RefundPlan, plan_refunds
+from payments.standing import standing
 from payments.status import PAID, REFUND, UNPAID, PaymentStatus
 from payments.transitions import Apply, Duplicate, Hold, Stale, next_status
-from skincare.events.outbox import publish
-from skincare.telemetry import metrics
 
 _Outcome = PaymentNotification.Outcome
-_MAX_REASON = 255
 
 
 @dataclass(frozen=True)
@@ -25,21 +33,25 @@ class Applied:
     reason: str = ""
 
 
-def apply_notification(payment: Payment, notification: GatewayNotification) -> Applied:
-    """Apply `notification` to its locked `payment`, publish what it makes true, and save.
+def apply_report(
+    payment: Payment, report: GatewayNotification, stored: PaymentNotification
+) -> Applied:
+    """Apply what a gateway reports to its locked `payment`, and publish what it makes true.
 
-    Where a person must decide, payment and order are held and the payment's state stays. Only
-    money that comes in for an order that another payment has paid already is recorded and held,
-    and told to nobody: the order is paid once.
+    `stored` is the row in which the report is kept. Where a person must decide, the order is held
+    and the payment's state stays.
     """
-    _learn_ids(payment, notification)
-    if notification.status is None or notification.review_reason:
-        return _hold(payment, notification.review_reason)
-    if notification.order_reference not in ("", str(payment.order_id)):
-        return _hold(payment, f"it names another order: {notification.order_reference}")
-    if notification.status in REFUND:
-        return _apply_refunds(payment, notification)
-    match next_status(PaymentStatus(payment.status), notification.status):
+    _learn(payment, report)
+    named = read_reference(report.order_reference)
+    if report.order_reference and (named is None or named[0] != payment.order_id):
+        reason = f"it names another order: {report.order_reference}"
+        return _hold(payment, HoldCode.OTHER_ORDER, reason, stored)
+    if report.status is None or report.review_reason:
+        code = HoldCode.MATCHED_BY_HAND if report.is_matched_by_hand else HoldCode.UNCLEAR_REPORT
+        return _hold(payment, code, report.review_reason, stored)
+    if report.status in REFUND:
+        return _apply_refunds(payment, report, stored)
+    match next_status(PaymentStatus(payment.status), report.status):
         case Duplicate():
             payment.save()
             return Applied(_Outcome.REPEATED)
@@ -47,63 +59,92 @@ def apply_notification(payment: Payment, notification: GatewayNotification) -> A
             payment.save()
             return Applied(_Outcome.IGNORED, reason)
         case Hold(reason):
-            return _hold(payment, reason)
+            return _hold(payment, HoldCode.CONTRADICTS, reason, stored)
         case Apply(status):
             # Where no money came in and none does, there is nothing to compare.
-            wrong = _wrong_money(payment, notification)
+            wrong = _wrong_money(payment, report)
             if wrong and (status not in UNPAID or payment.is_paid):
-                return _hold(payment, wrong)
-            return _move(payment, status, notification)
+                return _hold(payment, HoldCode.MONEY_DIFFERS, wrong, stored)
+            _move(payment, status, occurred_at=report.occurred_at, channel=report.channel)
+            return Applied(_Outcome.APPLIED)
 
 
-def apply_by_decision(payment: Payment, told: PaymentNotification) -> Applied:
-    """Take the state that a held notification tells of, because persons decided so.
-
-    The payment is locked and not held. It is held again where its order is paid already.
-    """
-    return _move(payment, PaymentStatus(told.status), told)
-
-
-def _learn_ids(payment: Payment, notification: GatewayNotification) -> None:
-    if not payment.transaction_id:
-        payment.transaction_id = notification.transaction_id
-    told = {notification.transaction_id, *notification.other_ids, *payment.other_ids}
-    payment.other_ids = sorted(told - {payment.transaction_id})
+def apply_by_decision(payment: Payment, reported: PaymentNotification) -> None:
+    """Take the state that a held notification reports, because persons decided so."""
+    _move(
+        payment,
+        PaymentStatus(reported.status),
+        occurred_at=reported.occurred_at,
+        channel=reported.channel,
+    )
 
 
 def apply_by_event(payment: Payment, status: PaymentStatus, *, occurred_at: datetime) -> None:
-    """Take the state that an event of another producer tells of. Publishes nothing: it is told."""
-    payment.status = status
-    if status in PAID:
-        payment.paid_at = occurred_at
-        first = _other_paid_payment(payment)
-        if first is not None:
-            _hold(payment, f"paid twice: payment {first.pk} has paid the order already")
-    payment.save()
+    """Take the state that an event of another producer reports. Publishes nothing: it is known."""
+    _move(payment, status, occurred_at=occurred_at, is_published=True)
 
 
-def _apply_refunds(payment: Payment, notification: GatewayNotification) -> Applied:
-    wrong = _wrong_money(payment, notification)
+def record_refund_by_hand(payment: Payment, *, amount_rupiah: int, key: str, at: datetime) -> None:
+    """Record that `amount_rupiah` of a locked payment went back outside its gateway."""
+    PaymentRefund.objects.create(
+        payment=payment,
+        key=key,
+        kind=PaymentRefund.Kind.BY_HAND,
+        amount_rupiah=amount_rupiah,
+        refunded_at=at,
+    )
+    payment.refunded_rupiah += amount_rupiah
+    in_full = payment.refunded_rupiah == payment.amount_rupiah
+    status = PaymentStatus.REFUNDED if in_full else PaymentStatus.PARTLY_REFUNDED
+    _move(payment, status, occurred_at=at)
+    publish_once(
+        refunded_event(payment, refund_key=key, amount_rupiah=amount_rupiah, occurred_at=at)
+    )
+
+
+def _learn(payment: Payment, report: GatewayNotification) -> None:
+    if not payment.transaction_id:
+        payment.transaction_id = report.transaction_id
+    ids = {report.transaction_id, *report.other_ids, *payment.other_ids}
+    payment.other_ids = sorted(ids - {payment.transaction_id})
+    if report.expires_at is not None and payment.status == PaymentStatus.PENDING:
+        payment.expires_at = report.expires_at
+        _keep_waiting(payment.order, until=report.expires_at)
+
+
+def _keep_waiting(order: Order, *, until: datetime) -> None:
+    """Let the order keep its stock as long as its gateway lets the buyer pay."""
+    if until > order.pay_until:
+        order.expires_at = until
+        order.save(update_fields=["expires_at", "updated_at"])
+
+
+def _apply_refunds(
+    payment: Payment, report: GatewayNotification, stored: PaymentNotification
+) -> Applied:
+    wrong = _wrong_money(payment, report)
     if wrong:
-        return _hold(payment, wrong)
+        return _hold(payment, HoldCode.MONEY_DIFFERS, wrong, stored)
     plan = plan_refunds(
         amount_rupiah=payment.amount_rupiah,
         recorded=dict(payment.refunds.values_list("key", "amount_rupiah")),
-        notified=notification.refunds,
-        in_full=notification.status is PaymentStatus.REFUNDED,
+        notified=report.refunds,
+        in_full=report.status is PaymentStatus.REFUNDED,
+        most_new=settings.REFUNDS_PER_NOTIFICATION,
     )
     if isinstance(plan, Hold):
-        return _hold(payment, plan.reason)
+        return _hold(payment, HoldCode.REFUND_DIFFERS, plan.reason, stored)
     decision = next_status(PaymentStatus(payment.status), plan.status)
     if isinstance(decision, Hold):
-        return _hold(payment, decision.reason)
+        return _hold(payment, HoldCode.CONTRADICTS, decision.reason, stored)
     if not plan.new:
         payment.save()
         return Applied(_Outcome.REPEATED)
-    return _refund(payment, plan, notification)
+    _refund(payment, plan, report)
+    return Applied(_Outcome.APPLIED)
 
 
-def _refund(payment: Payment, plan: RefundPlan, notification: GatewayNotification) -> Applied:
+def _refund(payment: Payment, plan: RefundPlan, report: GatewayNotification) -> None:
     for refund in plan.new:
         PaymentRefund.objects.create(
             payment=payment,
@@ -113,10 +154,10 @@ def _refund(payment: Payment, plan: RefundPlan, notification: GatewayNotificatio
             refunded_at=refund.notified.refunded_at,
         )
     payment.refunded_rupiah = plan.total_rupiah
-    # The settlement that the refund gives back may be untold: it is implied, and told first.
-    applied = _move(payment, plan.status, notification)
+    # The settlement that the refund gives back may be unreported: it is implied, and comes first.
+    _move(payment, plan.status, occurred_at=report.occurred_at, channel=report.channel)
     for refund in plan.new:
-        publish(
+        publish_once(
             refunded_event(
                 payment,
                 refund_key=refund.key,
@@ -125,56 +166,68 @@ def _refund(payment: Payment, plan: RefundPlan, notification: GatewayNotificatio
             )
         )
         if refund.notified.kind == "chargeback":
-            _hold(payment, f"{refund.amount_rupiah} rupiah charged back ({refund.key})")
-    return applied
+            reason = f"{refund.amount_rupiah} rupiah charged back ({refund.key})"
+            open_hold(payment.order, HoldCode.CHARGEBACK, reason, payment=payment)
 
 
 def _move(
     payment: Payment,
     status: PaymentStatus,
-    notification: GatewayNotification | PaymentNotification,
-) -> Applied:
+    *,
+    occurred_at: datetime,
+    channel: str = "",
+    is_published: bool = False,
+) -> None:
     """Take the new state, and publish where it means something else to the order than the old."""
     was_paid, was_unpaid = payment.status in PAID, payment.status in UNPAID
     payment.status = status
-    payment.channel = notification.channel or payment.channel
-    if status in PAID and not was_paid:
-        payment.paid_at = notification.occurred_at
+    payment.channel = channel or payment.channel
+    is_new_money = status in PAID and not was_paid
+    is_new_failure = status in UNPAID and not was_unpaid
+    if is_new_money:
+        payment.paid_at = occurred_at
+        payment.times_paid += 1
+    if is_new_failure:
+        payment.times_failed += 1
     payment.save()
-    if status in PAID and not was_paid:
-        first = _other_paid_payment(payment)
-        if first is not None:
-            return _hold(payment, f"paid twice: payment {first.pk} has paid the order already")
-        publish(processed_event(payment, occurred_at=notification.occurred_at))
-    if status in UNPAID and not was_unpaid:
-        publish(failed_event(payment, occurred_at=notification.occurred_at))
-    return Applied(_Outcome.APPLIED)
+    is_needed = is_new_money and _is_needed(payment)
+    if is_published:
+        return
+    if is_needed:
+        publish_once(processed_event(payment, occurred_at=occurred_at))
+    if is_new_failure:
+        publish_once(failed_event(payment, occurred_at=occurred_at))
 
 
-def _other_paid_payment(payment: Payment) -> Payment | None:
-    others = Payment.objects.filter(order_id=payment.order_id, status__in=PAID)
-    return others.exclude(pk=payment.pk).order_by("paid_at").first()
+def _is_needed(payment: Payment) -> bool:
+    """Whether the order needs the money that came in; hold it where it comes unexpected."""
+    order, payments = payment.order, payments_of(payment.order)
+    found = standing(order.total_rupiah, payments)
+    before = standing(order.total_rupiah, [one for one in payments if one.pk != payment.pk])
+    hold_contradictions(order, found, payments)
+    if before.went_back and before.kept_rupiah == 0:
+        reason = "paid again after the money of another payment went back"
+        open_hold(order, HoldCode.PAID_AFTER_REFUND, reason, payment=payment)
+    if order.is_held:
+        payment.refresh_from_db(fields=["held_reason"])
+    return payment.pk not in found.surplus
 
 
-def _wrong_money(payment: Payment, notification: GatewayNotification) -> str:
-    """Return why the notified money is not what the order costs; "" where it is."""
-    if notification.currency != CURRENCY:
-        return f"currency {notification.currency or 'missing'} instead of {CURRENCY}"
-    if notification.amount is None:  # a refund that names only its own amount
+def _wrong_money(payment: Payment, report: GatewayNotification) -> str:
+    """Return why the reported money is not what the order costs; "" where it is."""
+    if report.currency != CURRENCY:
+        return f"currency {report.currency or 'missing'} instead of {CURRENCY}"
+    if report.amount is None:  # a refund that names only its own amount
         return ""
-    rupiah = whole_rupiah(notification.amount)
+    rupiah = whole_rupiah(report.amount)
     if rupiah is None:
-        return f"amount {notification.amount} is not whole rupiah"
+        return f"amount {report.amount} is not whole rupiah"
     if rupiah != payment.amount_rupiah:
         return f"amount {rupiah} rupiah instead of {payment.amount_rupiah}"
     return ""
 
 
-def _hold(payment: Payment, reason: str) -> Applied:
-    reason = reason[:_MAX_REASON]
-    if not payment.held_reason:
-        metrics.count("PaymentsHeld", provider=payment.provider)
-    payment.held_reason = reason
+def _hold(payment: Payment, code: HoldCode, reason: str, stored: PaymentNotification) -> Applied:
     payment.save()
-    hold_order(order_id=payment.order_id, reason=f"payment {payment.pk}: {reason}")
-    return Applied(_Outcome.HELD, reason)
+    open_hold(payment.order, code, reason, payment=payment, notification=stored)
+    return Applied(_Outcome.HELD, reason[:255])

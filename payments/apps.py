@@ -1,4 +1,5 @@
 from django.apps import AppConfig
+from django.conf import settings
 
 
 class PaymentsConfig(AppConfig):
@@ -6,7 +7,18 @@ class PaymentsConfig(AppConfig):
     verbose_name = "Payments"
 
     def ready(self) -> None:
-        from payments import handlers, methods, ranges  # noqa: F401  (ranges registers itself)
+        from payments import expiry, handlers, methods, notifications, ranges  # noqa: F401  (ranges registers itself)
+        from skincare.events import relay
 
         methods.register_enabled()
         handlers.register_handlers()
+        relay.every(
+            settings.UNPAID_ORDER_SWEEP_SECONDS,
+            "expire_unpaid_orders",
+            expiry.expire_unpaid_orders,
+        )
+        relay.every(
+            settings.UNMATCHED_RETRY_SECONDS,
+            "retry_unmatched_notifications",
+            notifications.retry_unmatched,
+        )

@@ -1,8 +1,10 @@
-"""Which payment a notification speaks of, locked in the one order: Order, then Payment."""
+"""Attempts: opening one, and finding the one that a gateway reports of."""
 
+import re
+from typing import Final
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Max, Q
 
 from orders.exceptions import OrderNotFound
 from orders.locks import lock_order
@@ -11,16 +13,49 @@ from payments.locks import lock_payment_of
 from payments.models import Payment
 from payments.providers.base import GatewayNotification
 
+#: An order's id as the gateways get it, alone or with the number of the attempt.
+_REFERENCE: Final = re.compile(
+    r"(?P<order>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-(?P<number>[1-9][0-9]{0,3}))?\Z"
+)
+
+
+def open_attempt(order: Order, *, provider: str) -> Payment:
+    """Open the order's next attempt with `provider`, and return it. The order is locked, or new.
+
+    Its reference, `<order's id>-<number>`, is what the gateway gets as the id of the order.
+    """
+    last = Payment.objects.filter(order=order).aggregate(last=Max("number"))["last"] or 0
+    return Payment.objects.create(
+        order=order,
+        provider=provider,
+        number=last + 1,
+        reference=f"{order.pk}-{last + 1}",
+        amount_rupiah=order.total_rupiah,
+    )
+
+
+def read_reference(reference: str) -> tuple[UUID, int | None] | None:
+    """Return the order's id and the number of the attempt that a gateway's reference names.
+
+    None where it is no reference of ours; no number where it is the order's id alone.
+    """
+    found = _REFERENCE.match(reference)
+    if found is None:
+        return None
+    number = found["number"]
+    return UUID(found["order"]), int(number) if number else None
+
 
 def lock_reported_payment(notification: GatewayNotification) -> Payment | None:
     """Return the notification's payment, locked with its order until the transaction ends.
 
-    None where we know neither the transaction nor the order (yet). The first transaction of a
-    gateway takes the payment that checkout opened there; each further one (the buyer tried again,
-    or paid twice) gets a payment of its own.
+    None where we know neither the transaction nor the order (yet). The first transaction of an
+    attempt takes the payment that was opened for it; each further one (the buyer tried again, or
+    paid twice) gets a payment of its own.
     """
     known = _known_payment(notification)
-    order_id = known.order_id if known else _order_id(notification.order_reference)
+    named = read_reference(notification.order_reference)
+    order_id = known.order_id if known else named[0] if named else None
     if order_id is None:
         return None
     try:
@@ -31,7 +66,12 @@ def lock_reported_payment(notification: GatewayNotification) -> Payment | None:
     known = _known_payment(notification)
     if known is not None and known.order_id != order.pk:
         return None
-    payment = known or _opened_payment(notification, order) or _new_payment(notification, order)
+    number = named[1] if named else None
+    payment = (
+        known
+        or _opened_payment(notification, order, number)
+        or _new_payment(notification, order, number)
+    )
     return lock_payment_of(order, payment.pk)
 
 
@@ -45,25 +85,21 @@ def _known_payment(notification: GatewayNotification) -> Payment | None:
     return own_first[0] if own_first else None
 
 
-def _opened_payment(notification: GatewayNotification, order: Order) -> Payment | None:
-    return Payment.objects.filter(
-        provider=notification.provider, order=order, transaction_id=""
-    ).first()
+def _opened_payment(
+    notification: GatewayNotification, order: Order, number: int | None
+) -> Payment | None:
+    opened = Payment.objects.filter(provider=notification.provider, order=order, transaction_id="")
+    if number is not None:
+        opened = opened.filter(number=number)
+    return opened.order_by("-number").first()
 
 
-def _new_payment(notification: GatewayNotification, order: Order) -> Payment:
+def _new_payment(notification: GatewayNotification, order: Order, number: int | None) -> Payment:
     return Payment.objects.create(
         order=order,
         provider=notification.provider,
         transaction_id=notification.transaction_id,
+        number=number or 1,
+        reference=f"{order.pk}-{number}" if number else "",
         amount_rupiah=order.total_rupiah,
     )
-
-
-def _order_id(reference: str) -> UUID | None:
-    """Return the order id in `reference`: a UUID exactly as we gave it to the gateway."""
-    try:
-        order_id = UUID(reference)
-    except ValueError:
-        return None
-    return order_id if str(order_id) == reference else None

@@ -1,8 +1,13 @@
-"""The payment events: their ids never change for one cause, so a repeat makes no second event."""
+"""The payment events. An id belongs to one occurrence: the same transaction reaching the same state
+for the n-th time always has the same event id, so a repeat makes no second event, and another
+occurrence does.
+"""
 
 from datetime import datetime
 
+from payments.exceptions import EventSwallowed
 from payments.models import Payment
+from skincare.events.outbox import publish
 from skincare.events.schema import (
     PAYMENT_FAILED,
     PAYMENT_PROCESSED,
@@ -13,27 +18,25 @@ from skincare.events.schema import (
 
 
 def processed_event(payment: Payment, *, occurred_at: datetime) -> Event:
-    """Return `payment.processed`: the whole amount came in. A payment has one at most."""
+    """Return `payment.processed`: the whole amount came in, for the `times_paid`-th time."""
     return _event(
         PAYMENT_PROCESSED,
         payment,
-        event_id=processed_event_id(payment),
+        event_id=_event_id(payment, "paid", payment.times_paid),
         amount_rupiah=payment.amount_rupiah,
         occurred_at=occurred_at,
     )
 
 
-def processed_event_id(payment: Payment) -> str:
-    """Return the id of the payment's `payment.processed`, sent or not."""
-    return new_event_id(payment.provider, _transaction(payment), "paid")
-
-
 def failed_event(payment: Payment, *, occurred_at: datetime) -> Event:
-    """Return `payment.failed` for the payment's present state: no money came in, or it is lost."""
+    """Return `payment.failed` for the payment's present state: no money came in, or it is lost.
+
+    One attempt failed; that is not the end of its order.
+    """
     return _event(
         PAYMENT_FAILED,
         payment,
-        event_id=new_event_id(payment.provider, _transaction(payment), payment.status),
+        event_id=_event_id(payment, payment.status, payment.times_failed),
         amount_rupiah=payment.amount_rupiah,
         occurred_at=occurred_at,
     )
@@ -50,6 +53,21 @@ def refunded_event(
         amount_rupiah=amount_rupiah,
         occurred_at=occurred_at,
     )
+
+
+def publish_once(event: Event) -> None:
+    """Publish an event that has to be a new one. Raises `EventSwallowed` where its id is not.
+
+    A publish that wrote nothing would leave the order behind its payment.
+    """
+    if not publish(event):
+        raise EventSwallowed(f"{event.event_type} {event.event_id}")
+
+
+def _event_id(payment: Payment, state: str, occurrence: int) -> str:
+    # The first occurrence has the id that it had before occurrences were counted.
+    parts = (payment.provider, _transaction(payment), state)
+    return new_event_id(*parts, str(occurrence)) if occurrence > 1 else new_event_id(*parts)
 
 
 def _transaction(payment: Payment) -> str:

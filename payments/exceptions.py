@@ -67,6 +67,22 @@ class CannotBeAsked(GatewayRefused):
     """The gateway has no way to ask for the state of this payment."""
 
 
+class NotJSON(Malformed):
+    """The body is no JSON at all."""
+
+
+class Unreadable(Malformed):
+    """The sender is proven, but `verify` cannot read on: a person's case, and never refused."""
+
+
+class EventSwallowed(Exception):
+    """An event that had to be published has an id that was published before."""
+
+
+class CannotDecide(Exception):
+    """This hold cannot be decided so; the text says why, and what to do."""
+
+
 class PaymentNotFound(TerminalError):
     """There is no payment with this id, or it is not of this order."""
 
@@ -91,12 +107,12 @@ class SamePerson(Exception):
     """Who asks for an acceptance cannot accept: it takes two persons."""
 
 
-class CannotAccept(Exception):
-    """What the gateway reported cannot be applied by hand; the text says why, and what to do."""
-
-
 class NotUnmatched(Exception):
     """The notification has its outcome already, or there is none with this id."""
+
+
+class NotUnreadable(Exception):
+    """The notification can be read, or was read meanwhile, or there is none with this id."""
 
 
 class AnotherOrder(Exception):

@@ -27,6 +27,8 @@ def lock_payment_of(order: Order, payment_id: UUID | str) -> Payment:
     payments = Payment.objects.select_for_update(no_key=True)
     payment = payments.filter(pk=payment_id, order_id=order.pk).first()
     if payment is None:
-        raise PaymentNotFound(f"payment {payment_id} is not of order {order.pk}")
+        known = Payment.objects.filter(pk=payment_id).exists()
+        what = f"payment {payment_id} is not of order {order.pk}"
+        raise PaymentNotFound(what if known else f"there is no payment {payment_id}")
     payment.order = order
     return payment

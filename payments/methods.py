@@ -8,7 +8,7 @@ from django.conf import settings
 from orders.models import Order
 from orders.payment_methods import FREE, PaymentMethod, register
 from orders.sentences import Sentence
-from payments.models import Payment
+from payments.attempts import open_attempt
 from payments.notifications import record
 from payments.providers import provider
 
@@ -44,9 +44,7 @@ def open_payment(order: Order, *, provider_name: str) -> None:
     """Open the order's payment, inside checkout's transaction; settle it where no gateway is
     needed, the way a gateway's notification would.
     """
-    payment = Payment.objects.create(
-        order=order, provider=provider_name, amount_rupiah=order.total_rupiah
-    )
+    payment = open_attempt(order, provider=provider_name)
     settlement = provider(provider_name).settle_at_once(payment)
     if settlement is not None:
         record(settlement)

@@ -12,14 +12,20 @@ from django.utils import timezone
 
 from orders.append_only import AppendOnlyError, AppendOnlyModel
 from orders.models import Order
+from orders.moments import moments_within_reason
+from payments.hold_codes import Decision, HoldCode
 from payments.status import PAID, PaymentStatus
 
 
 class Payment(models.Model):
-    """One transaction at one gateway for one order; an order paid twice has two.
+    """One attempt to pay an order: at most one transaction of one gateway. An order has several
+    where the buyer tried again, or paid twice.
 
-    It is opened at checkout and tied to the gateway's transaction by the first notification. Only
-    `payments.notifications` changes it.
+    An attempt is opened with its own `reference`, which the gateway gets as the order's id, and is
+    tied to the gateway's transaction by what the gateway first reports of it. Where the gateway
+    lets the buyer try again under one reference (Midtrans, after a denied card), each further
+    transaction is a payment with the same reference. What changes a payment is in `payments.apply`:
+    a report of its gateway, an event of another producer, or the decision of two persons.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -54,12 +60,23 @@ class Payment(models.Model):
         blank=True,
         help_text="what else the gateway calls this transaction, such as the invoice's payment",
     )
+    number = models.PositiveSmallIntegerField(
+        default=1, db_default=1, help_text="the how manieth attempt of its order it belongs to"
+    )
     channel = models.CharField(max_length=64, blank=True, help_text="such as bank_transfer")
     status = models.CharField(max_length=16, choices=PaymentStatus, default=PaymentStatus.PENDING)
+    times_paid = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="how often money came in: each time is an event"
+    )
+    times_failed = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="how often it failed or was reversed"
+    )
     amount_rupiah = models.BigIntegerField(help_text="what the order costs")
     refunded_rupiah = models.BigIntegerField(default=0)
     held_reason = models.CharField(
-        max_length=255, blank=True, help_text="why a person must look at it"
+        max_length=255,
+        blank=True,
+        help_text="why a person must look at it: its open holds, a line for each",
     )
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     updated_at = models.DateTimeField(auto_now=True)
@@ -87,8 +104,13 @@ class Payment(models.Model):
             ),
             models.UniqueConstraint(
                 fields=["order", "provider"],
-                condition=Q(transaction_id=""),
-                name="payment_one_without_transaction",
+                condition=Q(transaction_id="", reference=""),
+                name="payment_one_without_reference",
+            ),
+            models.UniqueConstraint(
+                fields=["provider", "reference"],
+                condition=Q(transaction_id="") & ~Q(reference=""),
+                name="payment_attempt_once",
             ),
             models.CheckConstraint(
                 name="payment_status_known", condition=Q(status__in=PaymentStatus.values)
@@ -102,6 +124,7 @@ class Payment(models.Model):
                 name="payment_paid_has_time",
                 condition=~Q(status__in=sorted(PAID)) | Q(paid_at__isnull=False),
             ),
+            *moments_within_reason("payment", "paid_at", "expires_at"),
         ]
 
     def __str__(self) -> str:
@@ -118,14 +141,80 @@ class Payment(models.Model):
         return bool(self.held_reason)
 
 
-class Acceptance(models.Model):
-    """One person asks that a held payment be taken as its gateway told it; another one accepts.
+class Hold(models.Model):
+    """What waits for a person: an order put aside, for one reason.
 
-    It is for the hold as it was when it was asked for: `held_reason` is a copy. It is closed when
-    somebody accepts, or ends the hold otherwise.
+    Closing one closes only that one. The reasons of an order's open holds are copied to
+    `Order.held_reason`, and those of a payment to `Payment.held_reason`, so that lists and filters
+    need no join; `payments.holds` writes all three.
+    """
+
+    order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="holds")
+    payment = models.ForeignKey(
+        Payment, on_delete=models.PROTECT, related_name="holds", null=True, blank=True
+    )
+    notification = models.ForeignKey(
+        "PaymentNotification",
+        on_delete=models.SET_NULL,
+        related_name="+",
+        null=True,
+        blank=True,
+        help_text="what the gateway reported, where that is what is held",
+    )
+    code = models.CharField(max_length=32, choices=HoldCode)
+    reason = models.CharField(max_length=500)
+    opened_at = models.DateTimeField(default=timezone.now, editable=False)
+    refund_decided_at = models.DateTimeField(
+        null=True, blank=True, help_text="when two persons decided that the money goes back"
+    )
+    closed_at = models.DateTimeField(null=True, blank=True)
+    closed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        related_name="+",
+        null=True,
+        blank=True,
+        help_text="empty where the cause went away by itself",
+    )
+    closed_how = models.CharField(max_length=16, choices=Decision, blank=True)
+    closed_reason = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["opened_at"], name="hold_open", condition=Q(closed_at=None)),
+        ]
+        constraints = [
+            models.CheckConstraint(name="hold_code_known", condition=Q(code__in=HoldCode.values)),
+            models.CheckConstraint(
+                name="hold_closed_says_how",
+                condition=Q(closed_at__isnull=True, closed_how="")
+                | (Q(closed_at__isnull=False) & ~Q(closed_how="")),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.reason}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it still waits for a person, or for money that two persons sent back."""
+        return self.closed_at is None
+
+
+class Acceptance(models.Model):
+    """One person asks that a hold be decided in a way that moves money; another one accepts.
+
+    It is for one hold. It is closed when somebody accepts, or when the hold ends otherwise.
     """
 
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="acceptances")
+    hold = models.ForeignKey(
+        Hold, on_delete=models.PROTECT, related_name="acceptances", null=True, blank=True
+    )
+    decision = models.CharField(
+        max_length=16, choices=Decision, default=Decision.ACCEPT, db_default="accept"
+    )
     held_reason = models.CharField(max_length=255)
     reason = models.TextField(help_text="why it is right to accept it")
     requested_by = models.ForeignKey(
@@ -141,9 +230,9 @@ class Acceptance(models.Model):
         ordering = ["-id"]
         constraints = [
             models.UniqueConstraint(
-                fields=["payment"],
+                fields=["hold"],
                 condition=Q(closed_at__isnull=True),
-                name="payment_acceptance_one_open",
+                name="payment_acceptance_one_open_of_hold",
             ),
             models.CheckConstraint(
                 name="payment_acceptance_two_persons",
@@ -165,6 +254,7 @@ class PaymentRefund(AppendOnlyModel):
     class Kind(models.TextChoices):
         REFUND = "refund", "refund"  # the shop gave it back
         CHARGEBACK = "chargeback", "chargeback"  # the buyer's bank took it back
+        BY_HAND = "by_hand", "sent back by hand"  # outside the gateway, as a person says
 
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="refunds")
     key = models.CharField(max_length=128, help_text="the gateway's identity of the refund")
@@ -182,8 +272,9 @@ class PaymentRefund(AppendOnlyModel):
             ),
             models.CheckConstraint(
                 name="payment_refund_kind_known",
-                condition=Q(kind__in=["refund", "chargeback"]),
+                condition=Q(kind__in=["refund", "chargeback", "by_hand"]),
             ),
+            *moments_within_reason("payment_refund", "refunded_at"),
         ]
 
     def __str__(self) -> str:
@@ -191,20 +282,30 @@ class PaymentRefund(AppendOnlyModel):
 
 
 class PaymentNotification(models.Model):
-    """One thing a gateway told us, kept once however often it is told.
+    """One thing a gateway reported, kept once however often it is reported.
 
-    What was told never changes. The outcome is written with it, and changes once at most: an
-    unmatched notification gets its final outcome when its order is there, or from a person. The
-    model and a trigger in the database refuse everything else; only `payments.retention` deletes.
+    It is stored as soon as its sender is proven, whatever it says. What was reported never changes.
+    The outcome is written with it, and changes once at most: an unmatched or unreadable
+    notification gets its final outcome when its order is there, from a release that can read it, or
+    from a person. The model and a trigger in the database refuse everything else; only
+    `payments.retention` deletes.
     """
 
     class Outcome(models.TextChoices):
         APPLIED = "applied", "applied"  # the payment changed
         REPEATED = "repeated", "repeated"  # the payment was in this state already
-        IGNORED = "ignored", "ignored"  # it tells of an earlier state than the payment's
+        IGNORED = "ignored", "ignored"  # an earlier state than the payment's, or no payment's
         HELD = "held", "held"  # a person must decide; the reason says why
         UNMATCHED = "unmatched", "unmatched"  # its order or payment is not known (yet)
-        DISMISSED = "dismissed", "dismissed"  # unmatched, and a person said that it never will be
+        DISMISSED = "dismissed", "dismissed"  # a person said that nothing is to be done for it
+        UNREADABLE = "unreadable", "unreadable"  # proven, but not what the documentation says
+        READ = "read", "read"  # was unreadable; what it says is a notification of its own now
+        TEST = "test", "test"  # the test button of the gateway's dashboard
+
+    #: What waits for an outcome.
+    OPEN = (Outcome.UNMATCHED, Outcome.UNREADABLE)
+    #: What belongs to no payment.
+    WITHOUT_PAYMENT = (*OPEN, Outcome.DISMISSED, Outcome.READ, Outcome.TEST)
 
     provider = models.CharField(max_length=32)
     identity = models.CharField(max_length=255, help_text="the same for every repeat")
@@ -218,6 +319,13 @@ class PaymentNotification(models.Model):
     channel = models.CharField(max_length=64, blank=True)
     occurred_at = models.DateTimeField(help_text="by the gateway's clock")
     payload = models.JSONField(help_text="only fields without secrets, card or customer data")
+    document = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="all that was reported but secrets and what is known to be personal; kept only "
+        "where it must be read again",
+    )
     received_at = models.DateTimeField(default=timezone.now, editable=False)
     payment = models.ForeignKey(
         Payment, on_delete=models.PROTECT, related_name="notifications", null=True, blank=True
@@ -248,14 +356,22 @@ class PaymentNotification(models.Model):
                         "held",
                         "unmatched",
                         "dismissed",
+                        "unreadable",
+                        "read",
+                        "test",
                     ]
                 ),
             ),
             models.CheckConstraint(
-                name="notification_matched_or_not",
-                condition=Q(outcome__in=["unmatched", "dismissed"], payment__isnull=True)
-                | (~Q(outcome__in=["unmatched", "dismissed"]) & Q(payment__isnull=False)),
+                name="notification_payment_or_not",
+                condition=Q(
+                    outcome__in=["unmatched", "dismissed", "unreadable", "read", "test"],
+                    payment__isnull=True,
+                )
+                | Q(outcome__in=["applied", "repeated", "held"], payment__isnull=False)
+                | Q(outcome="ignored"),
             ),
+            *moments_within_reason("notification", "occurred_at"),
         ]
 
     def __str__(self) -> str:
@@ -269,22 +385,22 @@ class PaymentNotification(models.Model):
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise AppendOnlyError(self._meta.db_table)
 
-    def decide(self, *, payment: Payment, outcome: str, reason: str) -> None:
-        """Write the final outcome of an unmatched notification.
+    def decide(self, *, payment: Payment | None, outcome: str, reason: str) -> None:
+        """Write the final outcome of a notification that waits for it.
 
         Raises `AppendOnlyError` where it has one already.
         """
-        self._end(payment=payment, outcome=outcome, reason=reason)
+        self._end(payment=payment, outcome=outcome, reason=reason[:255], document="")
 
     def dismiss(self, *, reason: str) -> None:
-        """Write that an unmatched notification will never be matched.
+        """Write that nothing is to be done for a notification that waits for its outcome.
 
         Raises `AppendOnlyError` where it has an outcome already.
         """
-        self._end(payment=None, outcome=self.Outcome.DISMISSED, reason=reason)
+        self._end(payment=None, outcome=self.Outcome.DISMISSED, reason=reason, document="")
 
     def _end(self, **values: Any) -> None:
-        unmatched = type(self).objects.filter(pk=self.pk, outcome=self.Outcome.UNMATCHED)
-        if not unmatched.update(decided_at=timezone.now(), **values):
+        waiting = type(self).objects.filter(pk=self.pk, outcome__in=self.OPEN)
+        if not waiting.update(decided_at=timezone.now(), **values):
             raise AppendOnlyError(f"{self} is decided")
         self.refresh_from_db()

@@ -1,19 +1,37 @@
-"""Receiving what a gateway tells: kept once, applied once, whoever repeats it and when."""
+"""Receiving what a gateway reports: stored once its sender is proven, applied once, whoever repeats
+it and when.
 
+`record` is the one entry for "the gateway says that this payment is in this state": webhooks use
+it, and so does whoever asks the gateway.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
 
 import structlog
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
+from django.utils import timezone
 
-from payments.apply import apply_notification
+from payments.apply import apply_report
 from payments.attempts import lock_reported_payment
+from payments.exceptions import Malformed, NotUnreadable
 from payments.models import PaymentNotification
-from payments.providers.base import GatewayNotification
+from payments.providers import provider
+from payments.providers.base import Gateway, GatewayNotification
+from skincare.events import audit
+from skincare.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
 _Outcome = PaymentNotification.Outcome
+_MAX_REASON: Final = 255
+_MAX_DOCUMENT: Final = 256 * 1024  # characters; the web server takes no larger body
 
 
 @dataclass(frozen=True)
@@ -23,58 +41,177 @@ class Received:
     outcome: PaymentNotification.Outcome
     is_repeat: bool
 
-    @property
-    def must_come_again(self) -> bool:
-        """Whether the gateway must call again: its order is not known yet."""
-        return self.outcome is _Outcome.UNMATCHED
 
-
-def receive(notification: GatewayNotification) -> Received:
-    """Keep `notification` and apply it to its payment, in one transaction of its own.
+def receive(gateway: Gateway, document: dict[str, Any]) -> Received:
+    """Store a proven document, and apply it if it can be read, in one transaction of its own.
 
     A repeat changes nothing, unless it was unmatched before: then it is applied now if its order is
-    there. Raises django.db.Error where the database does not answer or the order stays locked;
-    nothing is stored then.
+    there. What cannot be read or applied waits for a person. Raises django.db.Error where the
+    database does not answer or the order stays locked; nothing is stored then.
     """
-    with transaction.atomic(durable=True):
-        with connection.cursor() as cursor:
-            timeout = f"{settings.WEBHOOK_LOCK_TIMEOUT_SECONDS * 1000:.0f}ms"
-            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [timeout])
-        return record(notification)
+    kept = _dump(without_personal(document, gateway.personal))
+    try:
+        report = gateway.parse(document)
+    except Malformed as error:
+        return receive_unreadable(gateway, kept, reason=str(error))
+    except Exception as error:  # a fault of ours must not lose what was reported
+        log.exception("notification_parse_failed", provider=gateway.name)
+        return receive_unreadable(gateway, kept, reason=f"{type(error).__name__}: {error}")
+    if report is None:
+        return _receive_closed(gateway, kept, _Outcome.IGNORED, reason="another product's event")
+    try:
+        with _own_transaction():
+            return record(report, document=kept)
+    except DatabaseError:
+        raise
+    except Exception as error:
+        log.exception("notification_apply_failed", provider=gateway.name)
+        return receive_unreadable(gateway, kept, reason=f"{type(error).__name__}: {error}")
 
 
-def record(notification: GatewayNotification) -> Received:
-    """Do what `receive` does, inside the caller's transaction."""
+def receive_unreadable(gateway: Gateway, document: str, *, reason: str) -> Received:
+    """Store what a proven sender sent and nobody can read; a person looks at it."""
+    metrics.count("WebhooksUnreadable", provider=gateway.name)
+    log.error("notification_unreadable", provider=gateway.name, reason=reason)
+    return _receive_closed(gateway, document, _Outcome.UNREADABLE, reason=reason)
+
+
+def record(report: GatewayNotification, *, document: str = "") -> Received:
+    """Store a report and apply it to its payment, inside the caller's transaction.
+
+    `document` is what it was read from; it is kept only as long as the report has no payment.
+    """
     # The insert comes first: of two parallel repeats, the second waits here for the first.
-    stored, is_new = _store(notification)
+    stored, is_new = _store(report, document)
     if not is_new and stored.outcome != _Outcome.UNMATCHED:
         return _ended(stored, is_repeat=True)
-    payment = lock_reported_payment(notification)
+    if report.is_test:
+        stored.decide(payment=None, outcome=_Outcome.TEST, reason="the dashboard's test button")
+        return _ended(stored, is_repeat=not is_new)
+    payment = lock_reported_payment(report)
     if payment is None:
         return _ended(stored, is_repeat=not is_new)
     # Another repeat may have been applied while this one waited for the lock.
     stored.refresh_from_db()
     if stored.outcome != _Outcome.UNMATCHED:
         return _ended(stored, is_repeat=True)
-    applied = apply_notification(payment, notification)
+    applied = apply_report(payment, report, stored)
     stored.decide(payment=payment, outcome=applied.outcome, reason=applied.reason)
     return _ended(stored, is_repeat=False)
 
 
-def _store(notification: GatewayNotification) -> tuple[PaymentNotification, bool]:
+def retry_unmatched(*, limit: int = 100) -> int:
+    """Apply the notifications whose order has come meanwhile; return how many those were."""
+    since = timezone.now() - timedelta(days=settings.UNMATCHED_RETRY_DAYS)
+    waiting = PaymentNotification.objects.filter(
+        outcome=_Outcome.UNMATCHED, received_at__gte=since
+    ).exclude(document="")
+    matched = 0
+    for stored in waiting.order_by("decided_at")[:limit]:
+        try:
+            gateway = provider(stored.provider)
+            report = gateway.parse(json.loads(stored.document))  # type: ignore[attr-defined]
+            with _own_transaction():
+                matched += record(report).outcome is not _Outcome.UNMATCHED
+        except Exception:
+            log.exception("unmatched_retry_failed", notification=stored.pk)
+    return matched
+
+
+def read_again(*, notification_id: int, user: Any) -> Received:
+    """Read an unreadable notification once more, with what this release understands.
+
+    Returns how what it says ended; it is a notification of its own then. Raises `NotUnreadable`,
+    and `Malformed` where it still cannot be read.
+    """
+    with transaction.atomic():
+        unreadable = PaymentNotification.objects.filter(outcome=_Outcome.UNREADABLE)
+        stored = unreadable.select_for_update().filter(pk=notification_id).first()
+        if stored is None:
+            raise NotUnreadable(str(notification_id))
+        try:
+            document = json.loads(stored.document)
+        except ValueError:
+            raise Malformed("document", "is no JSON object") from None
+        report = provider(stored.provider).parse(document)  # type: ignore[attr-defined]
+        if report is None:
+            stored.decide(payment=None, outcome=_Outcome.READ, reason="another product's event")
+            received = Received(outcome=_Outcome.IGNORED, is_repeat=False)
+        else:
+            received = record(report, document=stored.document)
+            stored.decide(
+                payment=None, outcome=_Outcome.READ, reason=f"read again: {received.outcome}"
+            )
+        audit.record(
+            actor=user.get_username(), action="read again", subject=stored, name=str(stored)
+        )
+    return received
+
+
+def without_personal(value: Any, names: frozenset[str]) -> Any:
+    """Return JSON without the keys in `names`, at any depth."""
+    if isinstance(value, dict):
+        return {k: without_personal(v, names) for k, v in value.items() if k not in names}
+    if isinstance(value, list):
+        return [without_personal(one, names) for one in value]
+    return value
+
+
+def _dump(document: Any) -> str:
+    # ASCII only: what PostgreSQL cannot store as text, such as a NUL, is escaped.
+    return json.dumps(document, default=str)[:_MAX_DOCUMENT]
+
+
+@contextmanager
+def _own_transaction() -> Iterator[None]:
+    """A transaction that waits for a lock only as long as a gateway waits for us."""
+    with transaction.atomic(durable=True):
+        with connection.cursor() as cursor:
+            timeout = f"{settings.WEBHOOK_LOCK_TIMEOUT_SECONDS * 1000:.0f}ms"
+            cursor.execute("SELECT set_config('lock_timeout', %s, true)", [timeout])
+        yield
+
+
+def _receive_closed(
+    gateway: Gateway, document: str, outcome: PaymentNotification.Outcome, *, reason: str
+) -> Received:
+    """Store a document that nothing can be read from."""
+    digest = hashlib.sha256(document.encode()).hexdigest()
+    with _own_transaction():
+        stored, is_new = PaymentNotification.objects.get_or_create(
+            provider=gateway.name,
+            identity=f"document:{digest}",
+            defaults={
+                "transaction_id": "",
+                "occurred_at": timezone.now(),
+                "payload": {},
+                "document": document if outcome == _Outcome.UNREADABLE else "",
+                "outcome": outcome,
+                "reason": _storable(reason),
+            },
+        )
+        return _ended(stored, is_repeat=not is_new)
+
+
+def _storable(reason: str) -> str:
+    return reason.encode("ascii", "backslashreplace").decode().replace("\x00", "")[:_MAX_REASON]
+
+
+def _store(report: GatewayNotification, document: str) -> tuple[PaymentNotification, bool]:
     """Return the stored notification, and whether it is new. It is unmatched until decided."""
     return PaymentNotification.objects.get_or_create(
-        provider=notification.provider,
-        identity=notification.identity,
+        provider=report.provider,
+        identity=report.identity,
         defaults={
-            "transaction_id": notification.transaction_id,
-            "order_reference": notification.order_reference,
-            "status": notification.status or "",
-            "amount": notification.amount,
-            "currency": notification.currency,
-            "channel": notification.channel,
-            "occurred_at": notification.occurred_at,
-            "payload": dict(notification.payload),
+            "transaction_id": report.transaction_id,
+            "order_reference": report.order_reference,
+            "status": report.status or "",
+            "amount": report.amount,
+            "currency": report.currency,
+            "channel": report.channel,
+            "occurred_at": report.occurred_at,
+            "payload": dict(report.payload),
+            "document": document,
             "outcome": _Outcome.UNMATCHED,
         },
     )
@@ -83,7 +220,8 @@ def _store(notification: GatewayNotification) -> tuple[PaymentNotification, bool
 def _ended(stored: PaymentNotification, *, is_repeat: bool) -> Received:
     outcome = _Outcome(stored.outcome)
     known = stored.payment
-    logged = log.warning if outcome in (_Outcome.HELD, _Outcome.UNMATCHED) else log.info
+    needs_person = (_Outcome.HELD, _Outcome.UNMATCHED, _Outcome.UNREADABLE)
+    logged = log.warning if outcome in needs_person else log.info
     logged(
         "notification_received",
         provider=stored.provider,

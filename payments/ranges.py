@@ -9,6 +9,9 @@ from skincare.events.checks import Range, out_of_range
 
 _RANGES: Final[Mapping[str, Range]] = {
     "WEBHOOK_LOCK_TIMEOUT_SECONDS": Range(0.1, 4, "Midtrans waits 5 seconds for an answer"),
+    "UNMATCHED_RETRY_SECONDS": Range(1, 3_600, "a notification waits so long for its order"),
+    "UNMATCHED_RETRY_DAYS": Range(1, 90, "a person looks at what is older"),
+    "REFUNDS_PER_NOTIFICATION": Range(1, 1_000, "each is an event and an email"),
     "WEBHOOK_RETRY_AFTER_SECONDS": Range(1, 3_600, "a gateway is told to call again then"),
     # The table's trigger (0004_retention) refuses to delete what is younger than 90 days, by the
     # database's clock.

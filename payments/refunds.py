@@ -32,12 +32,14 @@ def plan_refunds(
     recorded: Mapping[str, int],
     notified: Iterable[GatewayRefund],
     in_full: bool,
+    most_new: int = 20,
 ) -> RefundPlan | Hold:
     """Decide which notified refunds are new for a payment of `amount_rupiah`.
 
     `recorded` has the known refunds' rupiah by key. `in_full` says that the gateway calls the
     payment fully refunded; its refunds must then add up to it. Returns `Hold` where they add up to
-    something else or to more than was paid, or where a known key comes with another amount.
+    something else or to more than was paid, where a known key comes with another amount, or where
+    more than `most_new` come at once.
     """
     amounts = dict(recorded)
     new = []
@@ -58,6 +60,8 @@ def plan_refunds(
             return Hold(f"refund {refund.key} of {rupiah} rupiah")
         amounts[refund.key] = rupiah
         new.append(NewRefund(key=refund.key, amount_rupiah=rupiah, notified=refund))
+    if len(new) > most_new:
+        return Hold(f"{len(new)} refunds in one notification")
     total = sum(amounts.values())
     if total > amount_rupiah:
         return Hold(f"refunds add up to {total} of {amount_rupiah} rupiah paid")

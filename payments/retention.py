@@ -12,8 +12,16 @@ _Outcome = PaymentNotification.Outcome
 
 
 def _notifications(before: datetime) -> QuerySet[Any]:
-    # Not the unmatched and the held ones: they wait for a person, or persons decided about them.
-    ended = (_Outcome.APPLIED, _Outcome.REPEATED, _Outcome.IGNORED, _Outcome.DISMISSED)
+    # Not the unmatched, unreadable and held ones: they wait for a person, or
+    # persons decided about them.
+    ended = (
+        _Outcome.APPLIED,
+        _Outcome.REPEATED,
+        _Outcome.IGNORED,
+        _Outcome.DISMISSED,
+        _Outcome.READ,
+        _Outcome.TEST,
+    )
     told = PaymentNotification.objects.filter(received_at__lt=before, outcome__in=ended)
     return told.order_by("pk")
 

@@ -21,6 +21,8 @@ class PaymentStatus(models.TextChoices):
 
 #: The gateway has not decided yet.
 OPEN: Final = frozenset({PaymentStatus.PENDING, PaymentStatus.AUTHORIZED, PaymentStatus.CHALLENGED})
+#: The money is reserved or under review: it may come, and nobody may take it for lost.
+IN_DOUBT: Final = frozenset({PaymentStatus.AUTHORIZED, PaymentStatus.CHALLENGED})
 #: The buyer's money came in; refunds are counted apart.
 PAID: Final = frozenset(
     {

@@ -1,5 +1,9 @@
-"""Notifications whose order nobody knows: a person matches one to its order, or dismisses it."""
+"""Notifications without a payment: a person matches one to its order, or dismisses it.
 
+Those that nobody could read are dismissed here too; `payments.notifications` reads them again.
+"""
+
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -9,14 +13,13 @@ from django.db import transaction
 from orders.exceptions import OrderNotFound
 from orders.locks import lock_order
 from orders.models import Order
-from payments.apply import apply_notification
+from payments.apply import apply_report
 from payments.attempts import lock_reported_payment
 from payments.exceptions import AnotherOrder, NotUnmatched
 from payments.models import Payment, PaymentNotification
 from payments.providers.base import GatewayNotification
 from payments.status import PaymentStatus
 from skincare.events import audit
-from skincare.events.exceptions import ReasonMissing
 
 log = structlog.get_logger(__name__)
 
@@ -27,19 +30,19 @@ def match(*, notification_id: int, order: str, reason: str, user: Any) -> Paymen
     """Match an unmatched notification to the order with this number or id.
 
     It pays nothing yet: the payment and the order are held, because the gateway did not name the
-    order. `payments.held` then accepts what was told, which takes another person's yes. Raises
+    order. `payments.decisions` then accepts what was reported, which takes two persons. Raises
     `NotUnmatched`, `OrderNotFound`, `AnotherOrder` and `ReasonMissing`.
     """
-    _check_reason(reason)
+    audit.check_reason(reason)
     with transaction.atomic():
         # Order first, as a webhook does that repeats the notification at this moment.
         found = lock_order(_find(order).pk)
-        stored = _lock_unmatched(notification_id)
+        stored = _lock_open(notification_id, [_Outcome.UNMATCHED])
         reported = _normal_form(stored, order=found, review_reason=f"matched by hand: {reason}")
         payment = lock_reported_payment(reported)
         if payment is None or payment.order_id != found.pk:
             raise AnotherOrder(str(stored))
-        applied = apply_notification(payment, reported)
+        applied = apply_report(payment, reported, stored)
         stored.decide(payment=payment, outcome=applied.outcome, reason=applied.reason)
         audit.record(
             actor=user.get_username(),
@@ -55,13 +58,13 @@ def match(*, notification_id: int, order: str, reason: str, user: Any) -> Paymen
 
 
 def dismiss(*, notification_id: int, reason: str, user: Any) -> PaymentNotification:
-    """End the wait of an unmatched notification: no order will come. Repeats are answered with 200.
+    """End the wait of an unmatched or unreadable notification: nothing is to be done for it.
 
     Raises `NotUnmatched` and `ReasonMissing`.
     """
-    _check_reason(reason)
+    audit.check_reason(reason)
     with transaction.atomic():
-        stored = _lock_unmatched(notification_id)
+        stored = _lock_open(notification_id, PaymentNotification.OPEN)
         stored.dismiss(reason=f"dismissed: {reason}"[:255])
         audit.record(
             actor=user.get_username(),
@@ -74,14 +77,9 @@ def dismiss(*, notification_id: int, reason: str, user: Any) -> PaymentNotificat
     return stored
 
 
-def _check_reason(reason: str) -> None:
-    if not reason.strip():
-        raise ReasonMissing(ReasonMissing.__doc__)
-
-
-def _lock_unmatched(notification_id: int) -> PaymentNotification:
-    unmatched = PaymentNotification.objects.filter(outcome=_Outcome.UNMATCHED)
-    stored = unmatched.select_for_update().filter(pk=notification_id).first()
+def _lock_open(notification_id: int, outcomes: Iterable[str]) -> PaymentNotification:
+    waiting = PaymentNotification.objects.filter(outcome__in=outcomes)
+    stored = waiting.select_for_update().filter(pk=notification_id).first()
     if stored is None:
         raise NotUnmatched(str(notification_id))
     return stored
@@ -112,5 +110,6 @@ def _normal_form(
         occurred_at=stored.occurred_at,
         channel=stored.channel,
         review_reason=review_reason,
+        is_matched_by_hand=True,
         payload=stored.payload,
     )

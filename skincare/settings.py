@@ -284,6 +284,12 @@ PUT_OFF_SECONDS = (10.0, 3600.0)
 PUT_OFF_ENDS_AFTER_SECONDS = 24 * 3600
 UNPAID_ORDER_EXPIRES_HOURS = 24
 UNPAID_ORDER_SWEEP_SECONDS = 60.0
+# A notification whose order is not there is tried again so often, and so long.
+UNMATCHED_RETRY_SECONDS = 60.0
+UNMATCHED_RETRY_DAYS = 7
+# A shop makes one refund at a time, or a few; a person looks at more.
+REFUNDS_PER_NOTIFICATION = 20
+EMAILS_PER_ORDER_AND_HOUR = 5
 # Midtrans wants an answer within 5 s: a webhook that waits longer for its order is called again.
 WEBHOOK_LOCK_TIMEOUT_SECONDS = 3
 GATEWAY_TIMEOUT_SECONDS = (

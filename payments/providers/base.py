@@ -6,6 +6,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
+from django.conf import settings
+
 from payments.exceptions import NotCancellable, NotRefundable
 from payments.status import PaymentStatus
 
@@ -45,6 +47,9 @@ class GatewayNotification:
     - `status` is None only where `review_reason` says that the gateway's word for it is unknown.
     - `review_reason` is why a person must decide, whatever the status says; empty where nothing is
       odd.
+    - `expires_at` is until when the buyer can pay, where the gateway says it.
+    - `is_matched_by_hand` says that a person named the order.
+    - `is_test` says that it is the test of the gateway's dashboard.
     - `payload` holds the fields that are kept: never a secret, card data or customer data.
     """
 
@@ -60,6 +65,9 @@ class GatewayNotification:
     other_ids: tuple[str, ...] = ()
     refunds: tuple[GatewayRefund, ...] = ()
     review_reason: str = ""
+    expires_at: datetime | None = None
+    is_matched_by_hand: bool = False
+    is_test: bool = False
     payload: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -125,6 +133,11 @@ class Secret:
     setting: str
     source: str
     proves_sender: bool = True
+
+    def in_use(self) -> list[str]:
+        """Return the values that prove a sender now: the present one, and the one before."""
+        names = (self.setting, f"{self.setting}_PREVIOUS")
+        return [value for name in names if (value := getattr(settings, name))]
 
 
 class Provider:
@@ -201,23 +214,26 @@ class Gateway(Provider):
     """A provider that calls our webhook at /v1/webhooks/<name>.
 
     - `webhook_summary` and `webhook_parameters` describe the route in the OpenAPI document.
+    - `personal` are the keys that are never stored: secrets, card and customer data.
     """
 
     webhook_summary: ClassVar[str]
     webhook_parameters: ClassVar[tuple[Mapping[str, Any], ...]] = ()
+    personal: ClassVar[frozenset[str]] = frozenset()
 
     def verify(self, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
         """Return the JSON object in `body` once it is proven to be the gateway's.
 
-        `headers` have lower-case names. Raises `InvalidSignature`, and `Malformed` where it cannot
-        be read.
+        `headers` have lower-case names. Raises `InvalidSignature`, `Unreadable` where the sender is
+        proven and what it sent cannot be read, and `Malformed` where it is not JSON.
         """
         raise NotImplementedError
 
     def parse(self, document: dict[str, Any]) -> GatewayNotification | None:
         """Return the normal form of a verified document.
 
-        None where it says nothing of a payment (another product's event). Raises `Malformed`.
+        None where it says nothing of a payment (another product's event). Raises `Malformed`, and
+        the document waits for a person.
         """
         raise NotImplementedError
 

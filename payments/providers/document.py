@@ -6,16 +6,24 @@ Every refusal is `Malformed`, naming the field and the rule.
 import json
 import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime, timezone
 from decimal import Decimal
 from typing import Any, Final, NoReturn
 
-from payments.exceptions import Malformed
+from payments.exceptions import Malformed, NotJSON
 from payments.providers.base import MAX_AMOUNT
+from skincare.events.exceptions import InvalidMoment
+from skincare.events.moments import check_moment
 from skincare.events.schema import is_storable
 
 _DECIMAL_TEXT: Final = re.compile(r"\d{1,16}(\.\d{1,4})?\Z")
 _MAX_DECIMAL_PLACES: Final = 4
+
+
+#: Times that gateways write: RFC 3339 in all its spellings, a blank for the T, no offset.
+_TIME: Final = re.compile(
+    r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(\.\d{1,9})?\s?(Z|[+-]\d{2}:?\d{2})?\Z", re.ASCII
+)
 
 
 def load_object(body: bytes) -> dict[str, Any]:
@@ -39,13 +47,27 @@ def load_json(body: bytes) -> Any:
             object_pairs_hook=_unique_keys,
         )
     except RecursionError:
-        raise Malformed("document", "is nested too deeply") from None
+        raise NotJSON("document", "is nested too deeply") from None
     except (ValueError, ArithmeticError):  # UnicodeDecodeError and JSONDecodeError are ValueErrors
-        raise Malformed("document", "must be UTF-8 JSON") from None
+        raise NotJSON("document", "must be UTF-8 JSON") from None
+
+
+def load_signed(body: bytes) -> dict[str, Any]:
+    """Return the JSON object in `body` as lenient readers see it: of equal keys the last counts.
+
+    For the proof only, where `load_object` refuses. Raises `Malformed`.
+    """
+    try:
+        document = json.loads(body.decode("utf-8"), parse_float=Decimal)
+    except (ValueError, ArithmeticError, RecursionError):
+        raise NotJSON("document", "must be UTF-8 JSON") from None
+    if not isinstance(document, dict):
+        raise Malformed("document", "must be a JSON object")
+    return document
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise Malformed("document", f"must not hold {name}")
+    raise NotJSON("document", f"must not hold {name}")
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -53,6 +75,11 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(unique) != len(pairs):
         raise Malformed("document", "must not name a key twice")
     return unique
+
+
+def readable_text(body: bytes) -> str:
+    """Return a body as text that can be stored and shown, whatever its bytes are."""
+    return body.decode("utf-8", "backslashreplace").replace("\x00", "\\x00")
 
 
 def child(document: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -109,6 +136,43 @@ def _amount(value: Decimal, name: str) -> Decimal:
     if not isinstance(exponent, int) or exponent < -_MAX_DECIMAL_PLACES:
         raise Malformed(name, f"must have at most {_MAX_DECIMAL_PLACES} decimal places")
     return value
+
+
+def any_amount(document: Mapping[str, Any], name: str) -> Decimal:
+    """Return the decimal number under `name`, written as a number or as a string, in rupiah."""
+    is_text = isinstance(document.get(name), str)
+    return amount_text(document, name) if is_text else amount_number(document, name)
+
+
+def any_text(document: Mapping[str, Any], name: str, *, max_length: int = 255) -> str:
+    """Return the text under `name`, also where the gateway writes a number; empty where it is
+    missing or null.
+    """
+    value = document.get(name)
+    if isinstance(value, int | Decimal) and not isinstance(value, bool):
+        value = str(value)
+    return optional_text({name: value}, name, max_length=max_length)
+
+
+def any_moment(
+    document: Mapping[str, Any], name: str, *, offset: timezone = UTC
+) -> datetime | None:
+    """Return the time under `name`, in any spelling; one without an offset is at `offset`.
+
+    None where it is missing, or where it can be no time of a payment (before 2000, after 2100):
+    what else the document says is worth more than its clock.
+    """
+    value = document.get(name)
+    found = _TIME.match(value.strip()) if isinstance(value, str) else None
+    if found is None:
+        return None
+    day, clock, fraction, zone = found.groups()
+    text = f"{day}T{clock}{(fraction or '')[:7]}{zone or ''}"
+    try:
+        parsed = datetime.fromisoformat(text)
+        return check_moment(parsed if parsed.tzinfo else parsed.replace(tzinfo=offset))
+    except (ValueError, OverflowError, InvalidMoment):
+        return None
 
 
 def moment(document: Mapping[str, Any], name: str) -> datetime | None:

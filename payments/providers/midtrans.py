@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from django.conf import settings
+from django.utils.timezone import now
 
 from payments.exceptions import (
     GatewayRefused,
@@ -21,6 +21,8 @@ from payments.exceptions import (
     InvalidSignature,
     Malformed,
     NotCancellable,
+    NotJSON,
+    Unreadable,
 )
 from payments.providers import midtrans_calls
 from payments.providers.base import (
@@ -33,9 +35,12 @@ from payments.providers.base import (
     Secret,
 )
 from payments.providers.document import (
-    amount_text,
+    any_amount,
+    any_moment,
+    any_text,
     kept_fields,
     load_object,
+    load_signed,
     optional_text,
     text,
 )
@@ -46,7 +51,12 @@ if TYPE_CHECKING:
 
 #: Midtrans writes times without an offset, in Jakarta's time (UTC+7, no daylight saving).
 _JAKARTA: Final = timezone(timedelta(hours=7))
-_TIME_FORMAT: Final = "%Y-%m-%d %H:%M:%S"
+#: Midtrans lets a payment page live for a week at most; more is a mistake.
+_LONGEST_WINDOW: Final = timedelta(days=8)
+_SIGNED: Final = ("order_id", "status_code", "gross_amount")
+#: The order of the dashboard's test notification, which is signed like a real one.
+_TEST_ORDER: Final = "payment_notif_test_"
+_REFUNDS_KEPT: Final = 100
 _SUCCESS: Final = "200"
 
 _STATUSES: Final[Mapping[str, PaymentStatus]] = {
@@ -108,6 +118,23 @@ class Midtrans(Gateway):
     name = "midtrans"
     secrets = (Secret("MIDTRANS_SERVER_KEY", "Midtrans dashboard, Settings, Access Keys"),)
     webhook_summary = "Midtrans notifies a transaction"
+    personal = frozenset(
+        {
+            "signature_key",
+            "masked_card",
+            "approval_code",
+            "va_numbers",
+            "permata_va_number",
+            "biller_code",
+            "bill_key",
+            "payment_code",
+            "customer_details",
+            "payer_phone_number",
+            "shopeepay_reference_number",
+            "saved_token_id",
+            "metadata",
+        }
+    )
 
     def create(self, payment: "Payment", purchase: Purchase, *, again: bool = False) -> Page:
         """Open a Snap page. Where the first answer was lost, the same reference gets a new page."""
@@ -184,27 +211,43 @@ class Midtrans(Gateway):
 
         It covers neither transaction_status nor fraud_status, so `parse` looks for contradictions.
         """
-        document = load_object(body)
-        signed = "".join(
-            text(document, name) for name in ("order_id", "status_code", "gross_amount")
-        )
-        server_key = settings.MIDTRANS_SERVER_KEY
-        if not server_key:
-            raise InvalidSignature("MIDTRANS_SERVER_KEY is empty: nothing can be verified")
-        expected = hashlib.sha512((signed + server_key).encode()).hexdigest()
-        received = document.get("signature_key")
-        if not isinstance(received, str) or not hmac.compare_digest(
-            expected.encode(), received.encode("utf-8", "surrogatepass")
-        ):
-            raise InvalidSignature("signature_key does not match")
+        try:
+            document = load_object(body)
+        except NotJSON:
+            raise
+        except Malformed as error:
+            self._prove(load_signed(body))
+            raise Unreadable(error.field, error.rule) from None
+        self._prove(document)
         return document
+
+    def _prove(self, document: Mapping[str, Any]) -> None:
+        signed = "".join(_signed(document, name) for name in _SIGNED)
+        keys = self.secrets[0].in_use()
+        if not keys:
+            raise InvalidSignature("MIDTRANS_SERVER_KEY is empty: nothing can be verified")
+        received = document.get("signature_key")
+        text_of_key = received if isinstance(received, str) else ""
+        given = text_of_key.encode("utf-8", "surrogatepass")
+        proofs = [
+            hmac.compare_digest(
+                hashlib.sha512((signed + key).encode("utf-8", "surrogatepass"))
+                .hexdigest()
+                .encode(),
+                given,
+            )
+            for key in keys
+        ]
+        if not any(proofs):
+            raise InvalidSignature("signature_key does not match")
 
     def parse(self, document: dict[str, Any]) -> GatewayNotification:
         """Return the normal form. Raises `Malformed`."""
         word = text(document, "transaction_status", max_length=24).lower()  # DANA's are in capitals
         status_code = text(document, "status_code", max_length=8)
-        fraud_status = optional_text(document, "fraud_status", max_length=16)
+        fraud_status = any_text(document, "fraud_status", max_length=16).lower()
         transaction_id = text(document, "transaction_id", max_length=128)
+        order_reference = _order_reference(document, transaction_id)
         occurred_at = _occurred_at(document)
         refunds = _refunds(document, word, occurred_at)
         status, review_reason = _read_status(word, status_code, fraud_status)
@@ -219,17 +262,28 @@ class Midtrans(Gateway):
             provider=self.name,
             identity=":".join(parts),
             transaction_id=transaction_id,
-            order_reference=_order_reference(document, transaction_id),
+            order_reference=order_reference,
             status=status,
-            amount=amount_text(document, "gross_amount"),
+            amount=any_amount(document, "gross_amount"),
             # Documented for every notification, yet older payment types leave it out.
             currency=optional_text(document, "currency", max_length=8) or "IDR",
             occurred_at=occurred_at,
             channel=optional_text(document, "payment_type", max_length=64),
             refunds=refunds,
             review_reason=review_reason,
+            expires_at=_expires_at(document),
+            is_test=order_reference.startswith(_TEST_ORDER),
             payload=_kept(document),
         )
+
+
+def _signed(document: Mapping[str, Any], name: str) -> str:
+    value = document.get(name)
+    if value is None or value == "":
+        raise Malformed(name, "is missing or empty")
+    if not isinstance(value, str):
+        raise Malformed(name, "must be a JSON string")
+    return value
 
 
 def _id_of(payment: "Payment") -> str:
@@ -275,17 +329,18 @@ def _read_status(
 
 
 def _occurred_at(document: Mapping[str, Any]) -> datetime:
-    settled = optional_text(document, "settlement_time", max_length=32)
-    if settled:
-        return _time(settled, "settlement_time")
-    return _time(text(document, "transaction_time", max_length=32), "transaction_time")
+    """Return when it happened; where the document does not say it, when it came."""
+    for name in ("settlement_time", "transaction_time"):
+        found = any_moment(document, name, offset=_JAKARTA)
+        if found is not None:
+            return found
+    return now()
 
 
-def _time(value: str, name: str) -> datetime:
-    try:
-        return datetime.strptime(value, _TIME_FORMAT).replace(tzinfo=_JAKARTA)
-    except ValueError:
-        raise Malformed(name, "must be a time like 2026-11-11 00:00:00") from None
+def _expires_at(document: Mapping[str, Any]) -> datetime | None:
+    """Return until when the buyer can pay, where that can be true."""
+    found = any_moment(document, "expiry_time", offset=_JAKARTA)
+    return found if found is not None and found <= now() + _LONGEST_WINDOW else None
 
 
 def _refunds(
@@ -305,9 +360,9 @@ def _refunds(
             raise Malformed("refunds", "must be a list of JSON objects")
         if listed:
             return tuple(_listed_refund(item, kind, occurred_at) for item in listed)
-    key = optional_text(document, "refund_key", max_length=128)
+    key = any_text(document, "refund_key", max_length=128)
     if key and document.get("refund_amount") is not None:
-        return (GatewayRefund(key, amount_text(document, "refund_amount"), kind, occurred_at),)
+        return (GatewayRefund(key, any_amount(document, "refund_amount"), kind, occurred_at),)
     if word in ("refund", "chargeback"):
         return (GatewayRefund(key or word, None, kind, occurred_at),)
     return ()
@@ -316,17 +371,16 @@ def _refunds(
 def _listed_refund(
     item: Mapping[str, Any], kind: Literal["refund", "chargeback"], occurred_at: datetime
 ) -> GatewayRefund:
-    key = optional_text(item, "refund_key", max_length=128) or optional_text(
+    key = any_text(item, "refund_key", max_length=128) or any_text(
         item, "refund_chargeback_uuid", max_length=128
     )
-    number = item.get("refund_chargeback_id")
-    if not key and isinstance(number, int) and not isinstance(number, bool):
-        key = f"refund_chargeback_id-{number}"[:128]
+    number = any_text(item, "refund_chargeback_id", max_length=64)
+    if not key and number:
+        key = f"refund_chargeback_id-{number}"
     if not key:
         raise Malformed("refunds", "must name a refund_key for each refund")
-    made = optional_text(item, "created_at", max_length=32)
-    refunded_at = _time(made, "refunds.created_at") if made else occurred_at
-    return GatewayRefund(key, amount_text(item, "refund_amount"), kind, refunded_at)
+    refunded_at = any_moment(item, "created_at", offset=_JAKARTA) or occurred_at
+    return GatewayRefund(key, any_amount(item, "refund_amount"), kind, refunded_at)
 
 
 def _refund_identity(document: Mapping[str, Any], refunds: tuple[GatewayRefund, ...]) -> str:
@@ -336,7 +390,7 @@ def _refund_identity(document: Mapping[str, Any], refunds: tuple[GatewayRefund, 
     """
     keys = sorted(refund.key for refund in refunds)
     if not keys:
-        return optional_text(document, "refund_amount", max_length=32) or "-"
+        return any_text(document, "refund_amount", max_length=32) or "-"
     if len(keys) == 1 and len(keys[0]) <= 64:
         return keys[0]
     return hashlib.sha256("\n".join(keys).encode()).hexdigest()
@@ -347,6 +401,8 @@ def _kept(document: Mapping[str, Any]) -> dict[str, Any]:
     listed = document.get("refunds")
     if isinstance(listed, list):
         kept["refunds"] = [
-            kept_fields(item, _KEPT_OF_REFUND) for item in listed if isinstance(item, dict)
+            kept_fields(item, _KEPT_OF_REFUND)
+            for item in listed[:_REFUNDS_KEPT]
+            if isinstance(item, dict)
         ]
     return kept

@@ -17,9 +17,16 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import structlog
-from django.conf import settings
+from django.utils.timezone import now
 
-from payments.exceptions import CannotBeAsked, GatewayUnavailable, InvalidSignature, Malformed
+from payments.exceptions import (
+    CannotBeAsked,
+    GatewayUnavailable,
+    InvalidSignature,
+    Malformed,
+    NotJSON,
+    Unreadable,
+)
 from payments.providers import xendit_calls
 from payments.providers.base import (
     CURRENCY,
@@ -32,11 +39,11 @@ from payments.providers.base import (
     Secret,
 )
 from payments.providers.document import (
-    amount_number,
+    any_amount,
+    any_moment,
     child,
     kept_fields,
     load_object,
-    moment,
     optional_text,
     text,
 )
@@ -71,7 +78,36 @@ _PAYMENT_EVENTS: Final[Mapping[str, tuple[PaymentStatus, frozenset[str]]]] = {
     "payment.pending": (PaymentStatus.PENDING, frozenset({"PENDING"})),
     "payment.failed": (PaymentStatus.FAILED, frozenset({"FAILED"})),
 }
+_SESSION_EVENTS: Final[Mapping[str, tuple[PaymentStatus, frozenset[str]]]] = {
+    "payment_session.completed": (PaymentStatus.SETTLED, frozenset({"COMPLETED"})),
+    "payment_session.expired": (PaymentStatus.EXPIRED, frozenset({"EXPIRED"})),
+}
 _REFUND_SUCCEEDED: Final = "refund.succeeded"
+# Shapes of older products, which accounts still get.
+_EWALLET_CAPTURE: Final = "ewallet.capture"
+_QR_PAYMENT: Final = "qr.payment"
+_CAPTURED: Final = frozenset({"SUCCEEDED", "COMPLETED"})
+#: Events of what this shop does not use. They say nothing of a payment of an order.
+_OTHER_PRODUCTS: Final = (
+    "account.",
+    "account_holder.",
+    "batch_disbursement",
+    "customer.",
+    "direct_debit.",
+    "disbursement",
+    "linked_account_token.",
+    "payment_method.",
+    "payment_token.",
+    "payout",
+    "recurring.",
+    "refund.failed",  # the money stays where it is
+    "report.",
+    "transaction_report",
+)
+#: The order that the dashboard's test button names, for each kind of webhook.
+_TEST_ORDERS: Final = frozenset(
+    {"invoice_123124123", "fixed-va-1487156410", "test-payload", "testing_id_123"}
+)
 
 #: The ids of invoices; other payments are found by their payment request.
 _INVOICE_ID: Final = re.compile(r"[0-9a-f]{24}")
@@ -131,19 +167,42 @@ class Xendit(Gateway):
         Secret("XENDIT_SECRET_KEY", "Xendit dashboard, Settings, API Keys", proves_sender=False),
     )
     webhook_summary = "Xendit notifies a payment"
+    personal = frozenset(
+        {
+            "account_number",
+            "actions",
+            "card",
+            "card_details",
+            "channel_properties",
+            "customer",
+            "masked_card_number",
+            "metadata",
+            "payer_email",
+            "payer_name",
+            "payment_destination",
+            "payment_details",
+            "payment_method_details",
+        }
+    )
     webhook_parameters = (
         {"name": _TOKEN_HEADER, "in": "header", "required": True, "schema": {"type": "string"}},
     )
 
     def verify(self, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
         """Check the callback token of the dashboard, then read the body."""
-        token = settings.XENDIT_CALLBACK_TOKEN
-        if not token:
+        tokens = self.secrets[0].in_use()
+        if not tokens:
             raise InvalidSignature("XENDIT_CALLBACK_TOKEN is empty: nothing can be verified")
-        received = headers.get(_TOKEN_HEADER, "")
-        if not hmac.compare_digest(token.encode(), received.encode("utf-8", "surrogatepass")):
+        received = headers.get(_TOKEN_HEADER, "").encode("utf-8", "surrogatepass")
+        proofs = [hmac.compare_digest(token.encode(), received) for token in tokens]
+        if not any(proofs):
             raise InvalidSignature(f"{_TOKEN_HEADER} does not match")
-        return load_object(body)
+        try:
+            return load_object(body)
+        except NotJSON:
+            raise
+        except Malformed as error:
+            raise Unreadable(error.field, error.rule) from None
 
     def create(self, payment: "Payment", purchase: Purchase, *, again: bool = False) -> Page:
         """Open an invoice. Where the first answer was lost, look for what it made: a second invoice
@@ -222,14 +281,24 @@ class Xendit(Gateway):
     def parse(self, document: dict[str, Any]) -> GatewayNotification | None:
         """Return the normal form, or None for another product's event. Raises `Malformed`."""
         if "event" not in document:
-            return _invoice(document)
+            is_virtual_account = "callback_virtual_account_id" in document
+            return _virtual_account(document) if is_virtual_account else _invoice(document)
         event = text(document, "event", max_length=64)
         if event in _PAYMENT_EVENTS:
             return _payment(document, event)
+        if event in _SESSION_EVENTS:
+            return _session(document, event)
         if event == _REFUND_SUCCEEDED:
             return _refund(document)
-        log.info("notification_of_other_product", provider=self.name, xendit_event=event)
-        return None
+        if event == _EWALLET_CAPTURE:
+            return _ewallet(document)
+        if event == _QR_PAYMENT:
+            return _qr(document)
+        if event.startswith(_OTHER_PRODUCTS):
+            log.info("notification_of_other_product", provider=self.name, xendit_event=event)
+            return None
+        # It may be about money of ours: a person looks.
+        raise Malformed("event", f"is none that we know: {event}")
 
 
 def _payment_request(document: Mapping[str, Any], payment: "Payment") -> GatewayNotification:
@@ -259,7 +328,7 @@ def _with_refunds(
     refunds = tuple(
         GatewayRefund(
             text(document, "id", max_length=128),
-            amount_number(document, "amount"),
+            any_amount(document, "amount"),
             "refund",
             _first_moment(document, "updated", "created"),
         )
@@ -280,7 +349,7 @@ def _refund_state(document: Mapping[str, Any]) -> RefundState:
         return RefundState(
             key=text(document, "id", max_length=128),
             status=_REFUND_STATES.get(text(document, "status", max_length=32), "pending"),
-            amount=amount_number(document, "amount"),
+            amount=any_amount(document, "amount"),
             reason=optional_text(document, "failure_code", max_length=64),
         )
     except Malformed as error:
@@ -291,10 +360,10 @@ def _invoice(document: Mapping[str, Any]) -> GatewayNotification:
     word = text(document, "status", max_length=32)
     invoice_id = text(document, "id", max_length=128)
     status = _INVOICE_STATUSES.get(word)
-    amount = amount_number(document, "amount")
+    amount = any_amount(document, "amount")
     review_reason = "" if status else f"unknown invoice status {word}"
     if status is PaymentStatus.SETTLED and document.get("paid_amount") is not None:
-        paid = amount_number(document, "paid_amount")
+        paid = any_amount(document, "paid_amount")
         if paid != amount:
             review_reason = f"invoice of {amount} was paid with {paid}"
     payment_id = optional_text(document, "payment_id", max_length=128)
@@ -304,9 +373,10 @@ def _invoice(document: Mapping[str, Any]) -> GatewayNotification:
         transaction_id=invoice_id,
         other_ids=(payment_id,) if payment_id else (),
         order_reference=text(document, "external_id"),
+        is_test=document["external_id"] in _TEST_ORDERS,
         status=status,
         amount=amount,
-        currency=text(document, "currency", max_length=8),
+        currency=_currency(document),
         occurred_at=_first_moment(document, "paid_at", "updated", "created"),
         channel=optional_text(document, "payment_channel", max_length=64)
         or optional_text(document, "payment_method", max_length=64),
@@ -332,14 +402,118 @@ def _payment(document: Mapping[str, Any], event: str) -> GatewayNotification:
         identity=f"payment:{payment_id}:{event}:{word}",
         transaction_id=payment_id,
         order_reference=text(data, "reference_id"),
+        is_test=data["reference_id"] in _TEST_ORDERS,
         status=status,
         amount=_payment_amount(data),
-        currency=text(data, "currency", max_length=8),
+        currency=_currency(data),
         occurred_at=_first_moment(data, "updated", "created", fallback=document),
         channel=optional_text(data, "channel_code", max_length=64),
         review_reason=review_reason,
         payload={"event": event, **_kept_payment(data)},
     )
+
+
+def _session(document: Mapping[str, Any], event: str) -> GatewayNotification:
+    """Read the end of a payment session. Its payment tells of itself too: both are one payment."""
+    data = child(document, "data")
+    status, agreeing = _SESSION_EVENTS[event]
+    session_id = text(data, "payment_session_id", max_length=128)
+    word = text(data, "status", max_length=32)
+    payment_id = optional_text(data, "payment_id", max_length=128)
+    review_reason = "" if word in agreeing else f"{event} with status {word}"
+    amount = any_amount(data, "amount") if data.get("amount") is not None else None
+    if status is PaymentStatus.SETTLED and amount is None:
+        review_reason = review_reason or f"{event} without an amount"
+    return GatewayNotification(
+        provider=Xendit.name,
+        identity=f"session:{session_id}:{event}:{word}",
+        transaction_id=payment_id or session_id,
+        other_ids=(session_id,) if payment_id else (),
+        order_reference=text(data, "reference_id"),
+        is_test=data["reference_id"] in _TEST_ORDERS,
+        status=status,
+        amount=amount,
+        currency=_currency(data),
+        occurred_at=_first_moment(data, "updated", "created", fallback=document),
+        review_reason=review_reason,
+        payload={"event": event, **kept_fields(data, _KEPT)},
+    )
+
+
+def _ewallet(document: Mapping[str, Any]) -> GatewayNotification:
+    """Read the charge of an e-wallet, in its own older shape."""
+    data = child(document, "data")
+    return _older(
+        data,
+        kind="ewallet",
+        transaction_id=text(data, "id", max_length=128),
+        order_reference=text(data, "reference_id"),
+        amount=any_amount(
+            data, "capture_amount" if data.get("capture_amount") else "charge_amount"
+        ),
+        occurred_at=_first_moment(data, "updated", "created", fallback=document),
+    )
+
+
+def _qr(document: Mapping[str, Any]) -> GatewayNotification:
+    """Read the payment of a QR code, in its two older shapes."""
+    data = document["data"] if isinstance(document.get("data"), dict) else document
+    code = data.get("qr_code")
+    named = text(code, "external_id") if isinstance(code, dict) else text(data, "reference_id")
+    return _older(
+        data,
+        kind="qr",
+        transaction_id=text(data, "id", max_length=128),
+        order_reference=named,
+        amount=any_amount(data, "amount"),
+        occurred_at=_first_moment(data, "created", fallback=document),
+    )
+
+
+def _virtual_account(document: Mapping[str, Any]) -> GatewayNotification:
+    """Read the payment of a fixed virtual account. It has no status: it comes when money came."""
+    return _older(
+        {**document, "status": "COMPLETED"},
+        kind="virtual_account",
+        transaction_id=text(document, "payment_id", max_length=128),
+        order_reference=text(document, "external_id"),
+        amount=any_amount(document, "amount"),
+        occurred_at=_first_moment(document, "transaction_timestamp", "updated", "created"),
+    )
+
+
+def _older(
+    data: Mapping[str, Any],
+    *,
+    kind: str,
+    transaction_id: str,
+    order_reference: str,
+    amount: Decimal,
+    occurred_at: datetime,
+) -> GatewayNotification:
+    word = text(data, "status", max_length=32)
+    failed = PaymentStatus.FAILED if word == "FAILED" else None
+    status = PaymentStatus.SETTLED if word in _CAPTURED else failed
+    channel = optional_text(data, "channel_code", max_length=64)
+    return GatewayNotification(
+        provider=Xendit.name,
+        identity=f"{kind}:{transaction_id}:{word}",
+        transaction_id=transaction_id,
+        order_reference=order_reference,
+        is_test=order_reference in _TEST_ORDERS,
+        status=status,
+        amount=amount,
+        currency=_currency(data),
+        occurred_at=occurred_at,
+        channel=channel or optional_text(data, "bank_code", max_length=64) or kind,
+        review_reason="" if status else f"unknown {kind} status {word}",
+        payload=kept_fields(data, _KEPT),
+    )
+
+
+def _currency(data: Mapping[str, Any]) -> str:
+    """Return the currency. Older shapes leave it out; the account's is rupiah then."""
+    return optional_text(data, "currency", max_length=8) or CURRENCY
 
 
 def _payment_amount(data: Mapping[str, Any]) -> Decimal:
@@ -348,8 +522,8 @@ def _payment_amount(data: Mapping[str, Any]) -> Decimal:
     if isinstance(captures, list) and captures:
         if not all(isinstance(capture, dict) for capture in captures):
             raise Malformed("captures", "must be a list of JSON objects")
-        return sum((amount_number(capture, "capture_amount") for capture in captures), Decimal(0))
-    return amount_number(data, "request_amount" if "request_amount" in data else "amount")
+        return sum((any_amount(capture, "capture_amount") for capture in captures), Decimal(0))
+    return any_amount(data, "request_amount" if "request_amount" in data else "amount")
 
 
 def _kept_payment(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -382,10 +556,10 @@ def _refund(document: Mapping[str, Any]) -> GatewayNotification:
         order_reference="",
         status=PaymentStatus.PARTLY_REFUNDED,
         amount=None,
-        currency=text(data, "currency", max_length=8),
+        currency=_currency(data),
         occurred_at=occurred_at,
         channel=optional_text(data, "channel_code", max_length=64),
-        refunds=(GatewayRefund(refund_id, amount_number(data, "amount"), "refund", occurred_at),),
+        refunds=(GatewayRefund(refund_id, any_amount(data, "amount"), "refund", occurred_at),),
         review_reason="" if word == "SUCCEEDED" else f"{_REFUND_SUCCEEDED} with status {word}",
         payload={"event": _REFUND_SUCCEEDED, **kept_fields(data, _KEPT)},
     )
@@ -394,11 +568,8 @@ def _refund(document: Mapping[str, Any]) -> GatewayNotification:
 def _first_moment(
     data: Mapping[str, Any], *names: str, fallback: Mapping[str, Any] | None = None
 ) -> datetime:
-    for name in names:
-        found = moment(data, name)
-        if found:
-            return found
-    found = moment(fallback, "created") if fallback is not None else None
-    if found is None:
-        raise Malformed(names[0], "is missing")
-    return found
+    """Return the first time that is there and can be true; where there is none, when it came."""
+    moments = [any_moment(data, name) for name in names]
+    if fallback is not None:
+        moments.append(any_moment(fallback, "created"))
+    return next((one for one in moments if one is not None), now())

@@ -19,10 +19,17 @@ from skincare.events.exceptions import InvalidEvent, InvalidMoment
 from skincare.events.moments import parse_moment
 
 ORDER_CONFIRMED: Final = "order.confirmed"
+ORDER_EXPIRED: Final = "order.expired"
 PAYMENT_PROCESSED: Final = "payment.processed"
 PAYMENT_FAILED: Final = "payment.failed"
 PAYMENT_REFUNDED: Final = "payment.refunded"
-EVENT_TYPES: Final = (ORDER_CONFIRMED, PAYMENT_PROCESSED, PAYMENT_FAILED, PAYMENT_REFUNDED)
+EVENT_TYPES: Final = (
+    ORDER_CONFIRMED,
+    ORDER_EXPIRED,
+    PAYMENT_PROCESSED,
+    PAYMENT_FAILED,
+    PAYMENT_REFUNDED,
+)
 
 #: Namespace of the ids made by `new_event_id`; it must never change, or repeats get new ids.
 _EVENT_ID_NAMESPACE: Final = uuid.UUID("6f0d6f0e-5f0b-5d0c-9b52-6d2a3c6f1f21")

@@ -10,14 +10,15 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.views.decorators.http import require_GET, require_http_methods
 
-from orders import holds
 from orders.exceptions import NotHeld, OrderNotFound
 from orders.models import Order
-from payments import exceptions, held
+from payments import decisions, exceptions, notifications
 from payments import unmatched as unmatched_notifications
-from payments.models import Acceptance, Payment, PaymentNotification
+from payments.hold_codes import FOUR_EYES, Decision
+from payments.holds import open_holds
+from payments.models import Hold, Payment, PaymentNotification
 from skincare.events.exceptions import ReasonMissing
-from skincare.operations.base_view import actor_of, page_for, refuse, show
+from skincare.operations.base_view import page_for, refuse, show
 
 #: Rows of each list; the oldest come first.
 SHOWN: Final = 100
@@ -29,8 +30,10 @@ _REFUSALS: Final = (
     exceptions.NotRequested,
     exceptions.AlreadyRequested,
     exceptions.SamePerson,
-    exceptions.CannotAccept,
+    exceptions.CannotDecide,
     exceptions.NotUnmatched,
+    exceptions.NotUnreadable,
+    exceptions.Malformed,
     exceptions.AnotherOrder,
 )
 
@@ -39,9 +42,7 @@ _REFUSALS: Final = (
 @page_for("payments.view_payment")
 def waiting(request: HttpRequest) -> HttpResponse:
     """List all that waits for a person."""
-    unmatched_rows = PaymentNotification.objects.filter(
-        outcome=PaymentNotification.Outcome.UNMATCHED
-    )
+    unmatched_rows = PaymentNotification.objects.filter(outcome__in=PaymentNotification.OPEN)
     held_orders = Order.objects.exclude(held_reason="")
     return show(
         request,
@@ -59,41 +60,82 @@ def waiting(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @page_for("payments.view_payment")
 def payment(request: HttpRequest, payment_id: UUID) -> HttpResponse:
-    """Decide a held payment: ask for its acceptance, accept what another asked for, or dismiss."""
-    reason = request.POST.get("reason", "")
-    actions: dict[str, tuple[str, Callable[[], Any], str]] = {
-        "request": (
-            "payments.request_acceptance",
-            lambda: held.request_acceptance(
-                payment_id=payment_id, reason=reason, user=request.user
-            ),
-            "Asked for. Another person has to accept.",
-        ),
-        "accept": (
-            "payments.accept_held",
-            lambda: held.accept(payment_id=payment_id, user=request.user),
-            "Accepted as the gateway told it.",
-        ),
-        "dismiss": (
-            "payments.dismiss_held",
-            lambda: held.dismiss(payment_id=payment_id, reason=reason, user=request.user),
-            "The hold is over; the payment stays as it was.",
-        ),
-    }
-    if request.method == "POST":
-        return _decide(request, actions, to="operations:held_payment", payment_id=payment_id)
+    """Decide on the holds of a payment."""
     found = get_object_or_404(Payment.objects.select_related("order"), pk=payment_id)
+    holds = [hold for hold in open_holds(found.order_id) if hold.payment_id == found.pk]
+    if request.method == "POST":
+        return _decide_hold(request, holds, to="operations:held_payment", payment_id=payment_id)
     return show(
         request,
         "held_payment.html",
         title=f"Payment {found.pk}",
         payment=found,
-        told=held.what_was_reported(found) if found.is_held else None,
+        holds=[_shown(hold, request) for hold in holds],
         notifications=found.notifications.order_by("received_at"),
-        asked=Acceptance.objects.select_related("requested_by")
-        .filter(payment=found, closed_at=None)
-        .first(),
     )
+
+
+def _shown(hold: Hold, request: HttpRequest) -> dict[str, Any]:
+    """Return what the page shows of a hold, and what this person can do about it."""
+    asked = hold.acceptances.select_related("requested_by").filter(closed_at=None).first()
+    may = request.user.has_perm
+    return {
+        "hold": hold,
+        "asked": asked,
+        "asked_by_me": asked is not None and asked.requested_by_id == request.user.pk,
+        "reported": hold.notification,
+        "requests": [
+            (one.value, one.label)
+            for one in decisions.offered(hold)
+            if one in FOUR_EYES and may("payments.request_acceptance")
+        ],
+        "can_accept": may("payments.accept_held"),
+        "can_dismiss": Decision.DISMISS in decisions.offered(hold) and may(_may_end(hold)),
+        "can_cancel": Decision.CANCEL in decisions.offered(hold) and may("orders.release_order"),
+    }
+
+
+def _may_end(hold: Hold) -> str:
+    """Return the permission that ending this hold takes."""
+    return "payments.dismiss_held" if hold.payment_id else "orders.release_order"
+
+
+def _decide_hold(
+    request: HttpRequest, holds: list[Hold], *, to: str, **arguments: Any
+) -> HttpResponse:
+    """Decide the hold that the form names; the only one where it names none."""
+    named = request.POST.get("hold", "")
+    chosen = [hold for hold in holds if not named or str(hold.pk) == named]
+    reason = request.POST.get("reason", "")
+    if len(chosen) != 1:
+        return refuse(request, NotHeld("it is not held any more"), to=to, **arguments)
+    hold = chosen[0]
+    decision = Decision.REFUND if request.POST.get("decision") == "refund" else Decision.ACCEPT
+    actions: dict[str, tuple[str, Callable[[], Any], str]] = {
+        "request": (
+            "payments.request_acceptance",
+            lambda: decisions.request_decision(
+                hold_id=hold.pk, decision=decision, reason=reason, user=request.user
+            ),
+            "Asked for. Another person has to accept.",
+        ),
+        "accept": (
+            "payments.accept_held",
+            lambda: decisions.accept_request(hold_id=hold.pk, user=request.user),
+            "Accepted.",
+        ),
+        "dismiss": (
+            _may_end(hold),
+            lambda: decisions.dismiss(hold_id=hold.pk, reason=reason, user=request.user),
+            "This hold is over.",
+        ),
+        "cancel": (
+            "orders.release_order",
+            lambda: decisions.decide_to_cancel(hold_id=hold.pk, reason=reason, user=request.user),
+            "The order is cancelled.",
+        ),
+    }
+    return _decide(request, actions, to=to, **arguments)
 
 
 @require_http_methods(["GET", "POST"])
@@ -114,7 +156,12 @@ def unmatched(request: HttpRequest, notification_id: int) -> HttpResponse:
             lambda: unmatched_notifications.dismiss(
                 notification_id=notification_id, reason=reason, user=request.user
             ),
-            "Dismissed: repeats of it are answered with 200.",
+            "Dismissed: nothing is to be done for it.",
+        ),
+        "read": (
+            "payments.match_notification",
+            lambda: notifications.read_again(notification_id=notification_id, user=request.user),
+            "Read: what it says is a notification of its own now.",
         ),
     }
     if request.method == "POST":
@@ -130,19 +177,18 @@ def unmatched(request: HttpRequest, notification_id: int) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 @page_for("orders.view_order")
 def order(request: HttpRequest, order_id: UUID) -> HttpResponse:
-    """Release a held order."""
-    reason = request.POST.get("reason", "")
-    actions: dict[str, tuple[str, Callable[[], Any], str]] = {
-        "release": (
-            "orders.release_order",
-            lambda: holds.release(order_id=order_id, reason=reason, actor=actor_of(request)),
-            "Released: the order can be shipped.",
-        ),
-    }
-    if request.method == "POST":
-        return _decide(request, actions, to="operations:held_order", order_id=order_id)
+    """Decide on the holds of an order, and of its payments."""
     found = get_object_or_404(Order, pk=order_id)
-    return show(request, "held_order.html", title=f"Order {found.number}", order=found)
+    holds = open_holds(found.pk)
+    if request.method == "POST":
+        return _decide_hold(request, holds, to="operations:held_order", order_id=order_id)
+    return show(
+        request,
+        "held_order.html",
+        title=f"Order {found.number}",
+        order=found,
+        holds=[_shown(hold, request) for hold in holds],
+    )
 
 
 def _decide(

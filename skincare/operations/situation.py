@@ -115,6 +115,9 @@ _DECISIONS: Final[dict[str, Callable[[], QuerySet[Any]]]] = {
     "unmatched notification": lambda: PaymentNotification.objects.filter(
         outcome=PaymentNotification.Outcome.UNMATCHED
     ),
+    "unreadable notification": lambda: PaymentNotification.objects.filter(
+        outcome=PaymentNotification.Outcome.UNREADABLE
+    ),
     "held order": lambda: Order.objects.exclude(held_reason=""),
 }
 

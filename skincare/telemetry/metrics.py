@@ -33,6 +33,7 @@ UNITS: Final[Mapping[str, str]] = {
     "WebhooksMissed": "Count",
     "GatewayCallsFailed": "Count",
     "OpenAttempts": "Count",
+    "WebhooksUnreadable": "Count",
     "EventsFailed": "Count",
     "EventsQuarantined": "Count",
     "DuplicateEvents": "Count",

@@ -9,10 +9,13 @@ from django.utils import timezone
 
 from orders import lifecycle, stock
 from orders.checkout import Item, Placed, place_order
+from orders.locks import lock_order
 from orders.models import GUEST, Order, Product, StockMovement
 from orders.search import refresh_search
+from orders.status import OrderStatus
 
 METHOD = "transfer"
+DAY = timedelta(hours=24)
 _skus = count(1)
 
 
@@ -59,32 +62,48 @@ def an_order(*wanted: tuple[Product, int], language: str = "id") -> Order:
     return Order.objects.get(pk=place(*wanted, language=language).order_id)
 
 
-def paid(order: Order, event_id: str | None = None) -> Order:
+def moved(
+    order: Order,
+    to: OrderStatus,
+    *,
+    refunded_rupiah: int = 0,
+    event_id: str | None = None,
+    reason: str = "told so",
+) -> Order:
+    """The order, brought to this state as its payments' standing would."""
     with transaction.atomic():
-        return lifecycle.mark_paid(order_id=order.pk, event_id=event_id or str(uuid4()))
+        locked = lock_order(order.pk)
+        lifecycle.move(
+            locked,
+            to=to,
+            event_id=event_id or str(uuid4()),
+            reason=reason,
+            refunded_rupiah=refunded_rupiah,
+        )
+    return locked
+
+
+def paid(order: Order, event_id: str | None = None) -> Order:
+    return moved(order, OrderStatus.PAID, event_id=event_id)
+
+
+def waiting(order: Order, event_id: str | None = None) -> Order:
+    """The order after its money was taken back."""
+    return moved(order, OrderStatus.PENDING, event_id=event_id)
 
 
 def cancelled(order: Order, event_id: str | None = None, reason: str = "deny") -> Order:
-    with transaction.atomic():
-        return lifecycle.cancel_unpaid(
-            order_id=order.pk, event_id=event_id or str(uuid4()), reason=reason
-        )
+    return moved(order, OrderStatus.CANCELLED, event_id=event_id, reason=reason)
 
 
 def refunded(order: Order, refunded_rupiah: int, event_id: str | None = None) -> Order:
-    with transaction.atomic():
-        return lifecycle.record_refund(
-            order_id=order.pk, event_id=event_id or str(uuid4()), refunded_rupiah=refunded_rupiah
-        )
+    in_full = refunded_rupiah == order.total_rupiah
+    to = OrderStatus.REFUNDED if in_full else OrderStatus.PARTLY_REFUNDED
+    return moved(order, to, refunded_rupiah=refunded_rupiah, event_id=event_id)
 
 
 def expired(order: Order) -> Order:
-    """The order, a day older than it is allowed to be, after the sweep."""
-    aged(order, timedelta(hours=25))
-    lifecycle.expire_unpaid_orders(older_than=timedelta(hours=24))
-    order.refresh_from_db()
-    assert order.status == "expired"
-    return order
+    return moved(order, OrderStatus.EXPIRED)
 
 
 def shipped(order: Order) -> Order:
@@ -94,7 +113,9 @@ def shipped(order: Order) -> Order:
 
 
 def aged(order: Order, age: timedelta) -> None:
-    Order.objects.filter(pk=order.pk).update(created_at=timezone.now() - age)
+    """Let the order be so old, and its time to pay be over for the part beyond a day."""
+    made = timezone.now() - age
+    Order.objects.filter(pk=order.pk).update(created_at=made, expires_at=made + DAY)
 
 
 def numbers(product: Product) -> tuple[int, int]:

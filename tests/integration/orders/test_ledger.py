@@ -21,6 +21,7 @@ from tests.integration.orders.shop import (
     numbers,
     paid,
     refunded,
+    waiting,
 )
 
 pytestmark = pytest.mark.django_db
@@ -77,12 +78,13 @@ MOVES: dict[str, Callable[[Order], Order]] = {
     "cancelled": cancelled,
     "expired": expired,
     "refunded": full_refund,
+    "waiting": waiting,
 }
 POSSIBLE = {
     "pending": ["paid", "cancelled", "expired"],
-    "paid": ["paid", "cancelled", "refunded"],
+    "paid": ["paid", "cancelled", "refunded", "waiting"],
     "cancelled": ["paid", "cancelled"],
-    "expired": ["paid", "cancelled"],
+    "expired": ["paid"],
     "refunded": ["paid", "cancelled"],
 }
 

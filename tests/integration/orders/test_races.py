@@ -10,12 +10,11 @@ from uuid import uuid4
 import pytest
 from django.db import connection, transaction
 
-from orders import lifecycle
 from orders.checkout import Placed
 from orders.exceptions import NotEnoughStock
-from orders.lifecycle import expire_unpaid_orders
 from orders.locks import lock_products
 from orders.models import CheckoutRequest, Order, OrderTransition, Product, StockMovement
+from payments.expiry import expire_unpaid_orders
 from skincare.events.models import OutboxEvent
 from skincare.local.deadline import wait_until
 from tests.integration.orders.shop import (
@@ -143,7 +142,7 @@ def test_payment_and_failure_at_once_end_in_one_of_two_good_states() -> None:
 
     assert all(isinstance(answer, Order) for answer in answers)
     ended = Counter(Order.objects.values_list("status", flat=True))
-    # Paid first and then reversed, or cancelled first and then paid late.
+    # Paid first and then given up, or cancelled first and then paid late.
     assert set(ended) <= {"paid", "cancelled"}
     assert numbers(serum) == (10 - ended["paid"], 0)
 
@@ -166,7 +165,7 @@ def test_the_sweep_passes_by_an_order_that_is_being_paid() -> None:
     aged(order, 2 * UNPAID_TIME)
 
     with transaction.atomic():
-        lifecycle.mark_paid(order_id=order.pk, event_id="event-1")
+        paid(order, "event-1")
         (count,) = together([partial(expire_unpaid_orders, older_than=UNPAID_TIME)])
 
     assert count == 0

@@ -90,14 +90,29 @@ def test_a_redelivery_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("word", ["expire", "cancel", "deny", "failure"])
-def test_failed_cancels_the_order_releases_its_stock_and_tells_the_buyer(word: str) -> None:
+def test_a_failed_attempt_leaves_the_order_waiting_with_its_stock_and_tells_the_buyer(
+    word: str,
+) -> None:
     order = an_order()
     notify(order, midtrans.bank_transfer(word))
 
-    assert consume_all(order).status == "cancelled"
+    assert consume_all(order).status == "pending"
 
-    assert numbers(product_of(order)) == (10, 0)
-    assert len(mail.outbox) == 2
+    assert numbers(product_of(order)) == (10, 2)
+    _, failed = mail.outbox
+    assert "Anda dapat mencoba lagi sampai" in str(failed.body)
+
+
+def test_a_reversal_lets_the_order_wait_for_other_money() -> None:
+    order = an_order()
+    notify(order, midtrans.bank_transfer("settlement"))
+    assert consume_all(order).status == "paid"
+    notify(order, midtrans.bank_transfer("deny"))
+
+    assert consume_all(order).status == "pending"
+
+    assert numbers(product_of(order)) == (10, 2)
+    assert not order.can_be_shipped
 
 
 def test_a_partial_refund_is_recorded_and_its_own_amount_told() -> None:
@@ -144,7 +159,7 @@ def test_a_full_refund_returns_the_stock_before_shipping(shipped: bool, stock: i
         ),
         (
             [midtrans.bank_transfer("settlement"), midtrans.bank_transfer("deny")],
-            "cancelled",
+            "pending",
             0,
             10,
         ),
@@ -182,7 +197,8 @@ def test_the_order_ends_as_the_payment_says_whatever_comes_first(
 
         order.refresh_from_db()
         assert (order.status, order.refunded_rupiah) == (status, refunded)
-        assert numbers(product_of(order)) == (stock, 0)
+        reserved = 2 if status == "pending" else 0
+        assert numbers(product_of(order)) == (stock, reserved)
         assert not order.is_held
 
 
@@ -269,7 +285,7 @@ def test_a_producer_that_saw_the_failure_first_is_believed() -> None:
     process_bare(bare(order, "payment.failed"))
 
     order.refresh_from_db()
-    assert (order.status, the_payment(order).status) == ("cancelled", "failed")
+    assert (order.status, the_payment(order).status) == ("pending", "failed")
 
 
 @pytest.mark.parametrize(

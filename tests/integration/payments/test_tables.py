@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from orders.append_only import AppendOnlyError
 from orders.models import Order
+from payments.attempts import open_attempt
 from payments.models import Payment, PaymentNotification, PaymentRefund
 from tests.integration.payments.gateways import TOTAL, an_order, midtrans_posts, the_payment
 from tests.unit.payments import midtrans_notifications as midtrans
@@ -121,8 +122,14 @@ def test_one_payment_for_each_transaction_of_a_gateway(order: Order) -> None:
     )
 
 
-def test_one_payment_of_an_order_waits_for_each_gateway() -> None:
+def test_an_attempt_waits_for_its_gateway_once() -> None:
     order = an_order("midtrans")
+    first = order.payments.get()
+    assert (first.number, first.reference) == (1, f"{order.pk}-1")
 
-    with pytest.raises(IntegrityError), transaction.atomic():
-        Payment.objects.create(order=order, provider="midtrans", amount_rupiah=TOTAL)
+    again = open_attempt(order, provider="midtrans")
+    assert (again.number, again.reference) == (2, f"{order.pk}-2")
+    with pytest.raises(IntegrityError, match="payment_attempt_once"), transaction.atomic():
+        Payment.objects.create(
+            order=order, provider="midtrans", amount_rupiah=TOTAL, reference=first.reference
+        )

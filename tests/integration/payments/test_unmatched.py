@@ -9,7 +9,9 @@ from django.contrib.auth import get_user_model
 
 from orders.exceptions import OrderNotFound
 from orders.models import Order
-from payments import exceptions, held, unmatched
+from payments import decisions, exceptions, unmatched
+from payments.hold_codes import Decision
+from payments.holds import open_holds
 from payments.models import PaymentNotification
 from skincare.events.exceptions import ReasonMissing
 from tests.integration.payments.gateways import (
@@ -34,7 +36,7 @@ def ayu() -> Any:
 @pytest.fixture
 def notification() -> PaymentNotification:
     """A settlement for an order that is not there."""
-    assert midtrans_posts(midtrans.card("settlement", order_id=LOST)).status_code == 503
+    assert midtrans_posts(midtrans.card("settlement", order_id=LOST)).status_code == 200
     return PaymentNotification.objects.get(outcome="unmatched")
 
 
@@ -55,8 +57,12 @@ def test_matching_holds_until_another_person_accepts(
     notification.refresh_from_db()
     assert (notification.outcome, notification.payment) == ("held", payment)
     # Then as any held payment.
-    held.request_acceptance(payment_id=payment.pk, reason="checked at the gateway", user=ayu)
-    held.accept(payment_id=payment.pk, user=get_user_model().objects.create_user("budi"))
+    [hold] = open_holds(order.pk)
+    decisions.request_decision(
+        hold_id=hold.pk, decision=Decision.ACCEPT, reason="checked at the gateway", user=ayu
+    )
+    budi = get_user_model().objects.create_user("budi")
+    decisions.accept_request(hold_id=hold.pk, user=budi)
     assert consume_all(order).status == "paid"
 
 

@@ -12,18 +12,16 @@ from hypothesis.stateful import (
     rule,
 )
 
+from orders.status import OrderStatus
 from orders.stock import (
     Holding,
     Level,
     Movement,
-    outstanding,
+    plan_difference,
     plan_receive,
-    plan_release,
     plan_reserve,
-    plan_retake,
-    plan_return,
-    plan_sell,
     shortages,
+    stock_of_state,
 )
 
 PRODUCTS = (1, 2, 3)
@@ -78,37 +76,46 @@ class Shop(RuleBasedStateMachine):
 
     @rule(target=paid, order=consumes(unpaid))
     def pay(self, order: int) -> int:
-        self.settle(order)
+        self.bring(order, OrderStatus.PAID)
         return order
 
     @rule(target=lapsed, order=consumes(unpaid))
     def lapse(self, order: int) -> int:
-        self.apply(order, plan_release(self.holdings(order)))
+        self.bring(order, OrderStatus.EXPIRED)
         assert all(held == Holding() for held in self.holdings(order).values())
         return order
 
     @rule(target=paid, order=consumes(lapsed))
     def pay_late(self, order: int) -> int:
-        self.settle(order)
+        self.bring(order, OrderStatus.PAID)
+        return order
+
+    @rule(target=unpaid, order=consumes(paid))
+    def reverse(self, order: int) -> int:
+        self.bring(order, OrderStatus.PENDING)
         return order
 
     @rule(target=lapsed, order=consumes(paid))
-    def reverse(self, order: int) -> int:
-        self.apply(order, plan_return(self.holdings(order)))
+    def refund(self, order: int) -> int:
+        self.bring(order, OrderStatus.REFUNDED)
         assert all(held == Holding() for held in self.holdings(order).values())
         return order
 
-    def settle(self, order: int) -> None:
-        """Take all of the cart, or, where it is gone from the shelf, nothing of it."""
-        holdings = self.holdings(order)
-        movements = plan_sell(holdings)
-        rest = outstanding(self.carts[order], holdings)
-        taken = not shortages(rest, self.levels)
-        if taken:
-            movements += plan_retake(rest)
+    def bring(self, order: int, status: OrderStatus) -> None:
+        """Take all that the state needs, or, where it is gone from the shelf, none of it."""
+        target = stock_of_state(self.carts[order], status)
+        before = self.holdings(order)
+        movements, short = plan_difference(target, before, self.levels)
         self.apply(order, movements)
-        sold = {p: held.sold for p, held in self.holdings(order).items() if held.sold}
-        assert sold == (self.carts[order] if taken else {})
+        after = self.holdings(order)
+        if not short:
+            assert {p: held for p, held in after.items() if held != Holding()} == {
+                p: held for p, held in target.items() if held != Holding()
+            }
+            assert plan_difference(target, after, self.levels) == ([], [])
+        else:
+            pieces = {p: held.reserved + held.sold for p, held in after.items()}
+            assert all(pieces.get(p, 0) == held.reserved + held.sold for p, held in before.items())
 
     @invariant()
     def no_product_is_oversold(self) -> None:
@@ -133,13 +140,24 @@ def test_a_shortage_says_what_is_there() -> None:
     assert (shortage.product_id, shortage.wanted, shortage.available) == (1, 3, 2)
 
 
-def test_what_an_order_has_is_not_outstanding() -> None:
+def test_what_an_order_holds_already_is_not_taken_twice() -> None:
     held = {1: Holding(reserved=2), 2: Holding(sold=1)}
+    target = {1: Holding(sold=2), 2: Holding(sold=3)}
 
-    assert outstanding({1: 2, 2: 3, 3: 1}, held) == {2: 2, 3: 1}
+    movements, short = plan_difference(target, held, {1: Level(2, 2), 2: Level(2, 0)})
+
+    assert short == []
+    assert [(m.product_id, m.kind, m.stock_delta, m.reserved_delta) for m in movements] == [
+        (1, "sell", -2, -2),
+        (2, "retake", -2, 0),
+    ]
 
 
-def test_a_plan_moves_nothing_that_an_order_does_not_hold() -> None:
-    nothing = {1: Holding()}
+def test_with_a_shortage_nothing_is_taken_and_what_is_held_still_changes() -> None:
+    held = {1: Holding(reserved=2), 2: Holding()}
+    target = {1: Holding(sold=2), 2: Holding(sold=1)}
 
-    assert plan_sell(nothing) == plan_release(nothing) == plan_return(nothing) == []
+    movements, short = plan_difference(target, held, {1: Level(2, 2), 2: Level(0, 0)})
+
+    assert [one.product_id for one in short] == [2]
+    assert [(m.product_id, m.kind) for m in movements] == [(1, "sell")]

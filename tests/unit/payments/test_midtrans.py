@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from payments.exceptions import InvalidSignature, Malformed
 from payments.providers.base import GatewayNotification, GatewayRefund
@@ -106,6 +107,7 @@ def test_a_settlement_in_the_normal_form() -> None:
         currency="IDR",
         occurred_at=datetime.fromisoformat("2026-11-11T00:17:05+07:00"),
         channel="bank_transfer",
+        expires_at=datetime.fromisoformat("2026-11-12T00:15:20+07:00"),
         payload={
             "transaction_time": "2026-11-11 00:15:20",
             "transaction_status": "settlement",
@@ -302,10 +304,6 @@ def test_a_field_that_midtrans_adds_later_changes_nothing() -> None:
             {"gross_amount": "ten"},
             'gross_amount: must be a decimal number in a string, like "10000.00"',
         ),
-        (
-            {"transaction_time": "11/11/2026"},
-            "transaction_time: must be a time like 2026-11-11 00:00:00",
-        ),
         ({"fraud_status": True}, "fraud_status: must be a JSON string"),
     ],
 )
@@ -314,3 +312,55 @@ def test_what_is_malformed(change: dict[str, Any], refusal: str) -> None:
         parse({**bank_transfer("pending"), **change})
 
     assert str(raised.value) == refusal
+
+
+# -- What is odd, and still read -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["2026-11-11 00:17:05.123", "2026-11-11T00:17:05+07:00", "2026-11-10T17:17:05Z"],
+)
+def test_a_time_in_another_spelling_is_read(time: str) -> None:
+    found = parse(bank_transfer(settlement_time=time)).occurred_at
+
+    assert found.replace(microsecond=0) == datetime.fromisoformat("2026-11-11T00:17:05+07:00")
+
+
+@pytest.mark.parametrize("time", [None, "", "0001-01-01 00:00:00", "9999-12-31 23:59:59", 7])
+def test_a_time_that_is_missing_or_cannot_be_is_when_it_came(time: Any) -> None:
+    before = timezone.now()
+    found = parse(bank_transfer(settlement_time=None, transaction_time=time)).occurred_at
+
+    assert before <= found <= timezone.now()
+
+
+def test_numbers_where_midtrans_documents_strings_are_read() -> None:
+    document = refunded(("r1", "50000.00"))
+    document["refunds"] = [{"refund_chargeback_id": 17, "refund_amount": 50000}]
+
+    [refund] = parse(document).refunds
+
+    assert (refund.key, refund.amount) == ("refund_chargeback_id-17", 50000)
+
+
+def test_a_numeric_fraud_status_is_for_a_person() -> None:
+    assert parse(card("capture", fraud_status=0)).review_reason == "capture with fraud_status 0"
+
+
+def test_the_dashboards_test_button_is_recognised() -> None:
+    assert parse(bank_transfer(order_id="payment_notif_test_G1_5c9f")).is_test
+    assert not parse(bank_transfer()).is_test
+
+
+def test_while_the_key_is_rotated_both_prove_the_sender(settings: Any) -> None:
+    document = bank_transfer()
+    signed = body(document)
+    settings.MIDTRANS_SERVER_KEY_PREVIOUS = settings.MIDTRANS_SERVER_KEY
+    settings.MIDTRANS_SERVER_KEY = "SB-Mid-server-the-new-one"
+
+    assert MIDTRANS.verify({}, signed)["order_id"] == document["order_id"]
+
+    settings.MIDTRANS_SERVER_KEY_PREVIOUS = ""
+    with pytest.raises(InvalidSignature):
+        MIDTRANS.verify({}, signed)

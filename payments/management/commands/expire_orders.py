@@ -4,10 +4,9 @@ from argparse import ArgumentParser
 from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from orders.lifecycle import expire_unpaid_orders
+from payments.expiry import expire_unpaid_orders
 
 
 class Command(BaseCommand):
@@ -17,15 +16,15 @@ class Command(BaseCommand):
         parser.add_argument(
             "--older-than-hours",
             type=float,
-            default=settings.UNPAID_ORDER_EXPIRES_HOURS,
-            help="age from which an unpaid order expires (default: %(default)s)",
+            help="age from which an unpaid order expires (default: the order's own window)",
         )
         parser.add_argument(
             "--limit", type=int, default=1000, help="at most so many orders (default: %(default)s)"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        hours = options["older_than_hours"]
         expired = expire_unpaid_orders(
-            older_than=timedelta(hours=options["older_than_hours"]), limit=options["limit"]
+            older_than=None if hours is None else timedelta(hours=hours), limit=options["limit"]
         )
         self.stdout.write(f"{expired} orders expired")

@@ -1,0 +1,144 @@
+"""The one service in which everything about money ends: it brings an order to its standing.
+
+Payment events, sweeps, decisions of persons and reconciliation with the gateways all lock the order
+and call `align`. It reads what the payments amount to and brings the order and its stock there, so
+that no order of arrival, no repeat and no lost event can leave them apart.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from orders import lifecycle
+from orders.models import Order
+from orders.status import OrderStatus
+from payments.hold_codes import Decision, HoldCode
+from payments.holds import close_hold, open_hold, open_holds
+from payments.models import Hold, Payment
+from payments.standing import Standing, standing, status_of_order
+from skincare.telemetry import metrics
+
+#: Holds that are about money which is in.
+_ABOUT_MONEY_IN: Final = frozenset(
+    {HoldCode.SURPLUS, HoldCode.PAID_AFTER_REFUND, HoldCode.PAID_AFTER_CANCEL}
+)
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """What an order stands at now, and the state it had before."""
+
+    standing: Standing
+    before: OrderStatus
+    after: OrderStatus
+
+
+def align(order: Order, *, event_id: str, reason: str = "") -> Aligned:
+    """Bring a locked order and its stock to what its payments amount to.
+
+    `event_id` is the event, or the id of the sweep or decision, that causes it; `reason` is why,
+    for a person who reads the order's history. What contradicts itself is held. Call it inside the
+    transaction of the change; called again, it finds nothing to do.
+    """
+    payments = payments_of(order)
+    found = standing(order.total_rupiah, payments)
+    before = order.status_now
+    after = status_of_order(
+        before,
+        found,
+        is_cancelled=order.cancelled_at is not None,
+        is_shipped=order.shipped_at is not None and order.returned_at is None,
+    )
+    shortages = lifecycle.move(
+        order,
+        to=after,
+        event_id=event_id,
+        reason=reason or _sentence(found),
+        refunded_rupiah=found.refunded_rupiah,
+    )
+    hold_contradictions(order, found, payments)
+    _hold_shortage(order, lifecycle.lacking(shortages, order) if shortages else "")
+    _hold_goods(order, after)
+    _close_what_is_over(order, has_shortage=bool(shortages))
+    if after is OrderStatus.PAID and before is not OrderStatus.PAID:
+        _count_paid(payments)
+    return Aligned(found, before, after)
+
+
+def payments_of(order: Order) -> list[Payment]:
+    """Return the order's payments; whoever changes one has locked the order."""
+    return list(Payment.objects.filter(order=order))
+
+
+def hold_contradictions(order: Order, found: Standing, payments: list[Payment]) -> None:
+    """Hold a locked order for money that it does not need, and for money after it was given up.
+
+    Each is held as long as it is so: nobody can close such a hold without ending its cause.
+    """
+    by_id = {one.pk: one for one in payments}
+    for pk in found.surplus:
+        _hold_once(order, HoldCode.SURPLUS, by_id[pk], f"paid twice: {_first(found, payments)}")
+    if order.cancelled_at is not None and found.kept_rupiah > 0:
+        last = max(
+            (one for one in payments if _is_in(one)), key=lambda one: one.paid_at or one.created_at
+        )
+        _hold_once(order, HoldCode.PAID_AFTER_CANCEL, last, "its money came after it was cancelled")
+
+
+def _first(found: Standing, payments: list[Payment]) -> str:
+    first = next(one for one in payments if _is_in(one) and one.pk not in found.surplus)
+    return f"payment {first.pk} has paid the order already"
+
+
+def _is_in(payment: Payment) -> bool:
+    return payment.is_paid and payment.amount_rupiah > payment.refunded_rupiah
+
+
+def _hold_once(order: Order, code: HoldCode, payment: Payment | None, reason: str) -> None:
+    if not Hold.objects.filter(order=order, payment=payment, code=code, closed_at=None).exists():
+        open_hold(order, code, reason, payment=payment)
+
+
+def _hold_shortage(order: Order, lacking: str) -> None:
+    if lacking and order.cancelled_at is None:
+        reason = f"paid after its reservation was given back, and out of stock: {lacking}"
+        _hold_once(order, HoldCode.OUT_OF_STOCK, None, reason)
+
+
+def _hold_goods(order: Order, status: OrderStatus) -> None:
+    """Hold an order whose goods are out and whose money is gone; once for each shipping."""
+    is_out = order.shipped_at is not None and order.returned_at is None
+    if not is_out or status in (OrderStatus.PAID, OrderStatus.PARTLY_REFUNDED):
+        return
+    known = Hold.objects.filter(
+        order=order, code=HoldCode.GOODS_OUT, opened_at__gte=order.shipped_at
+    )
+    if not known.exists():
+        what = "refunded" if status is OrderStatus.REFUNDED else "reversed"
+        open_hold(order, HoldCode.GOODS_OUT, f"payment {what} after shipping")
+
+
+def _close_what_is_over(order: Order, *, has_shortage: bool) -> None:
+    """Close the holds whose cause is gone: the money went back, or the stock is there."""
+    if not order.is_held:
+        return
+    for hold in open_holds(order.pk):
+        if hold.code == HoldCode.OUT_OF_STOCK and not has_shortage:
+            close_hold(order, hold, how=Decision.RESOLVED, reason="nothing is lacking")
+        elif hold.payment is None or _is_in(hold.payment):
+            continue
+        elif hold.refund_decided_at is not None:
+            close_hold(order, hold, how=Decision.REFUND, reason="the money went back")
+        elif hold.code in _ABOUT_MONEY_IN:
+            close_hold(order, hold, how=Decision.RESOLVED, reason="the money is gone")
+
+
+def _count_paid(payments: list[Payment]) -> None:
+    paid = next(one for one in payments if one.is_paid)
+    values = {"PaymentProcessed": 1, "PaymentAmountRupiah": paid.amount_rupiah}
+    metrics.record(values, provider=paid.provider)
+
+
+def _sentence(found: Standing) -> str:
+    if found.refunded_rupiah:
+        return f"{found.refunded_rupiah} of {found.total_rupiah} rupiah refunded"
+    return f"{found.kept_rupiah} of {found.total_rupiah} rupiah kept"

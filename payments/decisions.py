@@ -1,0 +1,266 @@
+"""What persons decide about a hold: accept or refund the money, cancel the order, or dismiss it.
+
+What makes sense is a question of the hold's kind (`payments.hold_codes.DECISIONS`). Accepting
+credits money that the rules would not, and refunding gives money away, so each takes two persons:
+one asks, another one accepts. Every decision closes at most its own hold, leaves an audit entry,
+and ends in `align`.
+"""
+
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.db import transaction
+from django.utils import timezone
+
+from orders.locks import lock_order
+from orders.models import Order
+from payments.alignment import align, payments_of
+from payments.apply import apply_by_decision, record_refund_by_hand
+from payments.exceptions import AlreadyRequested, CannotDecide, NotRequested, SamePerson
+from payments.hold_codes import DECISIONS, FOUR_EYES, Decision, HoldCode
+from payments.holds import close_hold, lock_hold
+from payments.models import Acceptance, Hold, Payment
+from payments.standing import standing
+from payments.status import PAID, REFUND, PaymentStatus
+from payments.transitions import Duplicate, Stale, next_status
+from skincare.events import audit
+from skincare.events.schema import new_event_id
+
+log = structlog.get_logger(__name__)
+
+
+def offered(hold: Hold) -> list[Decision]:
+    """Return what an open hold can be decided with now, in the order of `Decision`."""
+    if not hold.is_open:
+        return []
+    return [
+        one for one in Decision if one in DECISIONS[HoldCode(hold.code)] and not _why(hold, one)
+    ]
+
+
+def request_decision(*, hold_id: int, decision: Decision, reason: str, user: Any) -> Acceptance:
+    """Ask that money be accepted or refunded. Changes nothing yet.
+
+    `user` is the person who asks. Raises `NotHeld`, `AlreadyRequested`, `CannotDecide` and
+    `ReasonMissing`.
+    """
+    audit.check_reason(reason)
+    with transaction.atomic():
+        _, hold = lock_hold(hold_id)
+        _check(hold, decision)
+        if decision not in FOUR_EYES or hold.payment is None:
+            raise CannotDecide(f"{decision} needs no second person: decide it")
+        open_request = _open_request(hold)
+        if open_request is not None:
+            raise AlreadyRequested(f"by {open_request.requested_by}")
+        request = Acceptance.objects.create(
+            payment=hold.payment,
+            hold=hold,
+            decision=decision,
+            held_reason=hold.reason[:255],
+            reason=reason,
+            requested_by=user,
+        )
+        _note(hold, user, f"{decision} requested", reason=reason)
+    return request
+
+
+def accept_request(*, hold_id: int, user: Any) -> Hold:
+    """Do what another person asked for: take the money as it was reported, or send it back.
+
+    A refund is recorded as decided: the hold stays open until the gateway says that the money is
+    gone. Raises `NotHeld`, `NotRequested`, `SamePerson` and `CannotDecide`.
+    """
+    with transaction.atomic():
+        order, hold = lock_hold(hold_id)
+        request = _open_request(hold)
+        if request is None:
+            raise NotRequested(str(hold.pk))
+        if request.requested_by_id == user.pk:
+            raise SamePerson(SamePerson.__doc__)
+        decision = Decision(request.decision)
+        _check(hold, decision)
+        request.accepted_by = user
+        request.closed_at = timezone.now()
+        request.save()
+        if decision is Decision.REFUND:
+            hold.refund_decided_at = timezone.now()
+            hold.save()
+        else:
+            close_hold(order, hold, how=decision, reason=request.reason, user=user)
+            _take_money(order, hold)
+        _align(order, hold, decision)
+        _note(
+            hold,
+            user,
+            "accepted" if decision is Decision.ACCEPT else "refund decided",
+            reason=request.reason,
+            requested_by=request.requested_by.get_username(),
+            was_held_for=hold.reason,
+        )
+    log.info("hold_decided", hold=hold.pk, decision=decision.value, order_id=str(order.pk))
+    return hold
+
+
+def dismiss(*, hold_id: int, reason: str, user: Any) -> Hold:
+    """Close one hold without taking what was reported.
+
+    For what was settled elsewhere. Money that the order does not need is recorded as sent back by
+    hand, since no order may keep more than it costs; where goods were out of stock, they are taken
+    now. Raises `NotHeld`, `CannotDecide` and `ReasonMissing`.
+    """
+    audit.check_reason(reason)
+    with transaction.atomic():
+        order, hold = lock_hold(hold_id)
+        _check(hold, Decision.DISMISS)
+        close_hold(order, hold, how=Decision.DISMISS, reason=reason, user=user)
+        _send_back_by_hand(order, hold)
+        _align(order, hold, Decision.DISMISS)
+        if _is_back(hold):
+            raise CannotDecide(f"it is as before: {hold.reason}")
+        _note(hold, user, "hold dismissed", reason=reason, was_held_for=hold.reason)
+    log.info("hold_decided", hold=hold.pk, decision="dismiss", order_id=str(order.pk))
+    return hold
+
+
+def cancel_order(*, order_id: UUID | str, reason: str, user: Any) -> Order:
+    """Give an order up, on behalf of the buyer or the shop.
+
+    An order without money is cancelled and gives its stock back. Money that is in is held: it has
+    to be refunded, or the order to be taken after all. Raises `OrderNotFound`, `CannotDecide` and
+    `ReasonMissing`.
+    """
+    audit.check_reason(reason)
+    with transaction.atomic():
+        order = lock_order(order_id)
+        if order.shipped_at is not None and order.returned_at is None:
+            raise CannotDecide("its goods are out: take them back first")
+        if order.cancelled_at is None:
+            order.cancelled_at = timezone.now()
+            order.save(update_fields=["cancelled_at", "updated_at"])
+        align(order, event_id=new_event_id("order.cancelled", str(order.pk)), reason=reason)
+        audit.record(
+            actor=user.get_username(),
+            action="order cancelled",
+            subject=order,
+            name=order.number,
+            reason=reason,
+        )
+    return order
+
+
+def decide_to_cancel(*, hold_id: int, reason: str, user: Any) -> Hold:
+    """Cancel the held order, and close the hold where no money is in.
+
+    Money that is in stays held until it is refunded. Raises `NotHeld`, `CannotDecide` and
+    `ReasonMissing`.
+    """
+    audit.check_reason(reason)
+    with transaction.atomic():
+        order, hold = lock_hold(hold_id)
+        _check(hold, Decision.CANCEL)
+        if order.cancelled_at is None:
+            order.cancelled_at = timezone.now()
+            order.save(update_fields=["cancelled_at", "updated_at"])
+        close_hold(order, hold, how=Decision.CANCEL, reason=reason, user=user)
+        _align(order, hold, Decision.CANCEL)
+        _note(hold, user, "order cancelled", reason=reason, was_held_for=hold.reason)
+    return hold
+
+
+def _check(hold: Hold, decision: Decision) -> None:
+    if decision not in DECISIONS[HoldCode(hold.code)]:
+        raise CannotDecide(f"{hold.get_code_display()}: it cannot be decided with {decision}")
+    why = _why(hold, decision)
+    if why:
+        raise CannotDecide(why)
+
+
+def _why(hold: Hold, decision: Decision) -> str:
+    """Return why this decision is not possible now, and what to do; "" where it is."""
+    if decision is Decision.REFUND:
+        return "" if _money_in(hold.payment) else "no money of this payment is in"
+    if decision is Decision.CANCEL:
+        is_out = hold.order.shipped_at is not None and hold.order.returned_at is None
+        return "its goods are out: take them back first" if is_out else ""
+    if decision is not Decision.ACCEPT:
+        return ""
+    if hold.code == HoldCode.SURPLUS:
+        found = standing(hold.order.total_rupiah, payments_of(hold.order))
+        return "the order is paid already: refund this payment" if found.surplus else ""
+    if hold.code in (HoldCode.PAID_AFTER_REFUND, HoldCode.PAID_AFTER_CANCEL):
+        return ""
+    return _why_not_as_reported(hold)
+
+
+def _why_not_as_reported(hold: Hold) -> str:
+    reported = hold.notification
+    if reported is None or not reported.status:
+        return "the gateway's word for the state is not known: dismiss it with a reason"
+    if reported.status in REFUND:
+        return "refunds are recorded only as the gateway reports them: dismiss it with a reason"
+    return ""
+
+
+def _take_money(order: Order, hold: Hold) -> None:
+    """Do what accepting means for the hold's kind; the hold is closed."""
+    if hold.code == HoldCode.PAID_AFTER_CANCEL:
+        order.cancelled_at = None
+        order.save(update_fields=["cancelled_at", "updated_at"])
+    reported, payment = hold.notification, hold.payment
+    if reported is None or payment is None:
+        return
+    decision = next_status(PaymentStatus(payment.status), PaymentStatus(reported.status))
+    if not isinstance(decision, Duplicate | Stale):
+        apply_by_decision(payment, reported)
+
+
+def _send_back_by_hand(order: Order, hold: Hold) -> None:
+    payment = hold.payment
+    if payment is None or not _money_in(payment):
+        return
+    found = standing(order.total_rupiah, payments_of(order))
+    is_surplus = hold.code == HoldCode.SURPLUS and payment.pk in found.surplus
+    if is_surplus or hold.code in (HoldCode.PAID_AFTER_REFUND, HoldCode.PAID_AFTER_CANCEL):
+        record_refund_by_hand(
+            payment,
+            amount_rupiah=payment.amount_rupiah - payment.refunded_rupiah,
+            key=f"by-hand-{hold.pk}",
+            at=timezone.now(),
+        )
+
+
+def _is_back(hold: Hold) -> bool:
+    """Whether the cause is still there, so that the order is held for it again."""
+    same = Hold.objects.filter(order=hold.order, code=hold.code, payment=hold.payment)
+    return same.filter(closed_at=None, opened_at__gte=hold.closed_at).exists()
+
+
+def _align(order: Order, hold: Hold, decision: Decision) -> None:
+    event_id = new_event_id("hold", str(hold.pk), decision)
+    align(order, event_id=event_id, reason=f"{hold.get_code_display()}: {decision.label}")
+
+
+def _money_in(payment: Payment | None) -> bool:
+    return (
+        payment is not None
+        and payment.status in PAID
+        and payment.amount_rupiah > payment.refunded_rupiah
+    )
+
+
+def _open_request(hold: Hold) -> Acceptance | None:
+    requests = Acceptance.objects.select_related("requested_by")
+    return requests.filter(hold=hold, closed_at=None).first()
+
+
+def _note(hold: Hold, user: Any, action: str, **details: Any) -> None:
+    subject = hold.payment or hold.order
+    audit.record(
+        actor=user.get_username(),
+        action=action,
+        subject=subject,
+        name=str(subject),
+        **details,
+    )

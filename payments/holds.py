@@ -1,0 +1,108 @@
+"""Holds: what is put aside for a person, and how the wait ends.
+
+Each is a row of its own, and closing one closes only that one. Who moves money by it takes a second
+person: one asks, another accepts. Every decision ends in `payments.alignment.align`.
+"""
+
+from typing import Any
+from uuid import UUID
+
+import structlog
+from django.utils import timezone
+
+from orders.exceptions import NotHeld
+from orders.locks import lock_order
+from orders.models import Order
+from payments.hold_codes import Decision, HoldCode
+from payments.models import Acceptance, Hold, Payment, PaymentNotification
+from skincare.telemetry import metrics
+
+log = structlog.get_logger(__name__)
+
+_MAX_REASON = 500
+_MAX_SUMMARY = 255  # of the payment's copy
+
+
+def open_hold(
+    order: Order,
+    code: HoldCode,
+    reason: str,
+    *,
+    payment: Payment | None = None,
+    notification: PaymentNotification | None = None,
+) -> Hold:
+    """Hold a locked order for a person, for one reason; return the hold that is open for it.
+
+    `payment` is the payment that it is about, `notification` what its gateway reported. The same
+    reason twice is one hold.
+    """
+    reason = " ".join(reason.split())[:_MAX_REASON]
+    same = Hold.objects.filter(order=order, payment=payment, code=code, closed_at=None)
+    known = same.filter(reason=reason).first()
+    if known is not None:
+        return known
+    hold = Hold.objects.create(
+        order=order, payment=payment, notification=notification, code=code, reason=reason
+    )
+    _copy_reasons(order, payment)
+    log.warning("order_held", order_id=str(order.pk), code=code.value, reason=reason)
+    metrics.count("PaymentsHeld", provider=payment.provider if payment else "")
+    return hold
+
+
+def close_hold(
+    order: Order, hold: Hold, *, how: Decision, reason: str, user: Any | None = None
+) -> None:
+    """Close one hold of a locked order. `user` is None where its cause went away by itself."""
+    hold.closed_at = timezone.now()
+    hold.closed_how = how
+    hold.closed_by = user
+    hold.closed_reason = reason
+    hold.save()
+    Acceptance.objects.filter(hold=hold, closed_at=None).update(closed_at=hold.closed_at)
+    _copy_reasons(order, hold.payment)
+    log.info(
+        "order_hold_changed", order_id=str(order.pk), code=hold.code, how=how, held=order.is_held
+    )
+
+
+def lock_hold(hold_id: int) -> tuple[Order, Hold]:
+    """Return an open hold and its order, both locked. Raises `NotHeld`."""
+    order_id = Hold.objects.filter(pk=hold_id).values_list("order_id", flat=True).first()
+    if order_id is None:
+        raise NotHeld(f"there is no hold {hold_id}")
+    order = lock_order(order_id)
+    hold = Hold.objects.select_related("payment", "notification").get(pk=hold_id)
+    if not hold.is_open:
+        raise NotHeld(f"it was closed at {hold.closed_at}: {hold.closed_how}")
+    hold.order = order
+    if hold.payment is not None:
+        hold.payment.order = order
+    return order, hold
+
+
+def open_holds(order_id: UUID | str) -> list[Hold]:
+    """Return the open holds of an order, the oldest first."""
+    holds = Hold.objects.filter(order_id=order_id, closed_at=None)
+    return list(holds.select_related("payment", "notification").order_by("id"))
+
+
+def reasons_of(order: Order) -> tuple[str, dict[UUID, str]]:
+    """Return what the open holds say: for the order, and for each of its payments that has any."""
+    of_order: list[str] = []
+    of_payments: dict[UUID, list[str]] = {}
+    for hold in Hold.objects.filter(order=order, closed_at=None).order_by("id"):
+        about = f"payment {hold.payment_id}: " if hold.payment_id else ""
+        of_order.append(f"{about}{hold.reason}")
+        if hold.payment_id:
+            of_payments.setdefault(hold.payment_id, []).append(hold.reason)
+    return "\n".join(of_order), {pk: "\n".join(all_) for pk, all_ in of_payments.items()}
+
+
+def _copy_reasons(order: Order, payment: Payment | None) -> None:
+    """Bring the copies of the open holds' reasons up to date; see `Hold`."""
+    order.held_reason, of_payments = reasons_of(order)
+    order.save(update_fields=["held_reason", "updated_at"])
+    if payment is not None:
+        payment.held_reason = of_payments.get(payment.pk, "")[:_MAX_SUMMARY]
+        payment.save(update_fields=["held_reason", "updated_at"])

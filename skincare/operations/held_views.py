@@ -22,6 +22,12 @@ from skincare.operations.base_view import page_for, refuse, show
 
 #: Rows of each list; the oldest come first.
 SHOWN: Final = 100
+_DECIDING: Final = (
+    "orders.release_order",
+    "payments.request_acceptance",
+    "payments.accept_held",
+    "payments.dismiss_held",
+)
 _REFUSALS: Final = (
     ReasonMissing,
     OrderNotFound,
@@ -61,6 +67,7 @@ def waiting(request: HttpRequest) -> HttpResponse:
 @page_for("payments.view_payment")
 def payment(request: HttpRequest, payment_id: UUID) -> HttpResponse:
     """Decide on the holds of a payment."""
+    _check_may_decide(request)
     found = get_object_or_404(Payment.objects.select_related("order"), pk=payment_id)
     holds = [hold for hold in open_holds(found.order_id) if hold.payment_id == found.pk]
     if request.method == "POST":
@@ -93,6 +100,13 @@ def _shown(hold: Hold, request: HttpRequest) -> dict[str, Any]:
         "can_dismiss": Decision.DISMISS in decisions.offered(hold) and may(_may_end(hold)),
         "can_cancel": Decision.CANCEL in decisions.offered(hold) and may("orders.release_order"),
     }
+
+
+def _check_may_decide(request: HttpRequest) -> None:
+    """Refuse a decision of somebody who may decide nothing, whatever the address names."""
+    may = request.user.has_perm
+    if request.method == "POST" and not any(may(one) for one in _DECIDING):
+        raise PermissionDenied
 
 
 def _may_end(hold: Hold) -> str:
@@ -178,6 +192,7 @@ def unmatched(request: HttpRequest, notification_id: int) -> HttpResponse:
 @page_for("orders.view_order")
 def order(request: HttpRequest, order_id: UUID) -> HttpResponse:
     """Decide on the holds of an order, and of its payments."""
+    _check_may_decide(request)
     found = get_object_or_404(Order, pk=order_id)
     holds = open_holds(found.pk)
     if request.method == "POST":

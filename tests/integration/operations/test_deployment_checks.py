@@ -122,11 +122,11 @@ def test_sqs_that_does_not_answer(proxy: FaultProxy, queue_pair: QueuePair) -> N
 def test_a_migration_that_is_missing(proxy: FaultProxy) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            "DELETE FROM django_migrations WHERE app = 'payments' AND name = '0004_retention'"
+            "DELETE FROM django_migrations WHERE app = 'payments' AND name = '0008_outcomes_once'"
         )
     code, found = preflight("api")
     assert code == 1
-    assert found["migrations"] == "not applied: payments 0004_retention. Run manage.py migrate."
+    assert found["migrations"] == "not applied: payments 0008_outcomes_once. Run manage.py migrate."
 
 
 def test_wrong_settings(proxy: FaultProxy, settings: Any) -> None:

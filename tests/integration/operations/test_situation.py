@@ -162,6 +162,7 @@ def test_what_waits_for_a_person_is_in_all_three(letters: Letters) -> None:
     assert set(told["waiting_for_a_person"]) == {
         "held payment",
         "unmatched notification",
+        "unreadable notification",
         "held order",
     }
 

@@ -4,10 +4,10 @@ Nothing slow happens here: no queue, no email, no search index, no gateway.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Final
-from uuid import UUID, uuid4
+from typing import Any, Final
+from uuid import uuid4
 
 import structlog
 from django.conf import settings
@@ -15,9 +15,11 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.utils import timezone
+from psycopg.errors import UniqueViolation
 
 from orders import payment_methods, stock
 from orders.exceptions import (
+    CheckoutRefused,
     DuplicateSku,
     EmptyCart,
     InvalidEmail,
@@ -28,7 +30,6 @@ from orders.exceptions import (
     UnknownSku,
 )
 from orders.idempotency import check_key, claim_key
-from orders.locks import lock_products
 from orders.models import GUEST, SKU_PATTERN, Order, OrderLine, Product
 from orders.order_numbers import new_order_number
 from orders.sentences import Sentence
@@ -82,30 +83,96 @@ def place_order(
         "payment_method": payment_method,
         "language": language,
     }
-    with transaction.atomic():
-        request, is_new = claim_key(scope=user_id, key=key, body=body, order_id=uuid4())
-        if not is_new:
-            return Placed(**request.response)
-        order = _make_order(
-            request.order_id,
-            items=items,
-            email=email,
-            payment_method=payment_method,
-            user_id=user_id,
-            language=language,
-        )
-        placed = Placed(
-            order_id=str(order.pk),
-            number=order.number,
-            status=order.status,
-            payment_method=order.payment_method,
-            total_rupiah=order.total_rupiah,
-        )
-        request.response = asdict(placed)
-        request.save(update_fields=["response"])
-        metrics.count("OrdersCreated", provider=order.payment_method)
-    log.info("order_placed", order_id=placed.order_id, total_rupiah=placed.total_rupiah)
+    for draws_left in reversed(range(_NUMBER_DRAWS)):
+        try:
+            placed, is_new = _place(
+                items=items,
+                email=email,
+                payment_method=payment_method,
+                user_id=user_id,
+                language=language,
+                key=key,
+                body=body,
+            )
+        except IntegrityError as error:
+            if not _is_number_taken(error) or not draws_left:
+                raise
+        else:
+            break
+    if is_new:
+        log.info("order_placed", order_id=placed.order_id, total_rupiah=placed.total_rupiah)
     return placed
+
+
+@transaction.atomic
+def _place(
+    *,
+    items: Sequence[Item],
+    email: str,
+    payment_method: str,
+    user_id: str,
+    language: str,
+    key: str,
+    body: dict[str, Any],
+) -> tuple[Placed, bool]:
+    """Return the answer, and whether an order was made for it now.
+
+    The rules are looked at first, but a refusal waits for the key: a repeat gets its answer even
+    where the rules have changed since. The stock comes last, so that its rows are locked shortly.
+    """
+    order = Order(
+        id=uuid4(),
+        email=email,
+        user_id=user_id,
+        language=language,
+        total_rupiah=0,
+        expires_at=timezone.now() + Order.longest_wait(),
+    )
+    order.number = new_order_number(order.created_at)
+    lines: list[OrderLine] = []
+    refusal = None
+    try:
+        _check_cart(items)
+        _check_email(email)
+        if payment_method not in payment_methods.enabled():
+            raise UnknownPaymentMethod(payment_methods.enabled())
+        lines = _lines_of(order, items)
+        order.total_rupiah = sum(line.amount_rupiah for line in lines)
+        order.payment_method = payment_method if order.total_rupiah else payment_methods.FREE
+    except CheckoutRefused as error:
+        refusal = error
+    placed = Placed(
+        order_id=str(order.pk),
+        number=order.number,
+        status=order.status,
+        payment_method=order.payment_method,
+        total_rupiah=order.total_rupiah,
+    )
+    known = claim_key(scope=user_id, key=key, body=body, order_id=order.pk, response=asdict(placed))
+    if known is not None:
+        return Placed(**known.response), False
+    if refusal is not None:
+        raise refusal
+    _make(order, lines)
+    metrics.count("OrdersCreated", provider=order.payment_method)
+    return placed, True
+
+
+def _make(order: Order, lines: Sequence[OrderLine]) -> None:
+    """Write the order, its event and its payment, and take its stock. Raises `NotEnoughStock`."""
+    order.save(force_insert=True)
+    OrderLine.objects.bulk_create(lines)
+    event = _order_confirmed(order)
+    publish(event)
+    payment_methods.get(order.payment_method).open(order)
+    wanted = {line.product_id: line.quantity for line in lines}
+    _check_stock(lines, stock.reserve(wanted, event_id=event.event_id, order_id=order.pk))
+
+
+def _is_number_taken(error: IntegrityError) -> bool:
+    cause = error.__cause__
+    constraint = cause.diag.constraint_name if isinstance(cause, UniqueViolation) else None
+    return constraint is not None and constraint.startswith("orders_order_number")
 
 
 def _check_cart(items: Sequence[Item]) -> None:
@@ -162,35 +229,19 @@ def _check_email(email: str) -> None:
         )
 
 
-def _make_order(
-    order_id: UUID,
-    *,
-    items: Sequence[Item],
-    email: str,
-    payment_method: str,
-    user_id: str,
-    language: str,
-) -> Order:
-    # Checked after the key: a repeat gets its answer even where the rules have changed since.
-    _check_cart(items)
-    _check_email(email)
-    if payment_method not in payment_methods.enabled():
-        raise UnknownPaymentMethod(payment_methods.enabled())
-    products = _lock_cart(items)
-    total = sum(products[item.sku].price_rupiah * item.quantity for item in items)
-    method = payment_methods.get(payment_method if total else payment_methods.FREE)
-    order = _insert_order(
-        Order(
-            id=order_id,
-            email=email,
-            user_id=user_id,
-            payment_method=method.name,
-            language=language,
-            total_rupiah=total,
-            expires_at=timezone.now() + Order.longest_wait(),
-        )
-    )
-    OrderLine.objects.bulk_create(
+def _lines_of(order: Order, items: Sequence[Item]) -> list[OrderLine]:
+    """Return the order's lines, not saved. Raises `UnknownSku` and `NotEnoughStock`."""
+    # PostgreSQL takes no NUL, so what cannot be a sku is not asked for.
+    skus = [item.sku for item in items if re.match(SKU_PATTERN, item.sku)]
+    # Not locked: whether there is enough is decided when the stock is taken.
+    products = {one.sku: one for one in Product.objects.filter(is_active=True, sku__in=skus)}
+    for index, item in enumerate(items):
+        if item.sku not in products:
+            raise UnknownSku(
+                Sentence("is not a product that we sell", "bukan produk yang kami jual"),
+                field=f"items[{index}].sku",
+            )
+    lines = [
         OrderLine(
             order=order,
             product=products[item.sku],
@@ -200,36 +251,19 @@ def _make_order(
             unit_price_rupiah=products[item.sku].price_rupiah,
         )
         for item in items
-    )
-    event = _order_confirmed(order)
-    stock.apply_movements(
-        stock.plan_reserve({products[item.sku].pk: item.quantity for item in items}),
-        {product.pk: product for product in products.values()},
-        event_id=event.event_id,
-        order_id=order.pk,
-    )
-    publish(event)
-    method.open(order)
-    return order
+    ]
+    # What is sold out already need not be tried.
+    wanted = {line.product_id: line.quantity for line in lines}
+    levels = stock.levels_of({product.pk: product for product in products.values()})
+    _check_stock(lines, stock.shortages(wanted, levels))
+    return lines
 
 
-def _lock_cart(items: Sequence[Item]) -> Mapping[str, Product]:
-    """Return the locked products by sku. Raises `UnknownSku` and `NotEnoughStock`."""
-    # PostgreSQL takes no NUL, so what cannot be a sku is not asked for.
-    skus = [item.sku for item in items if re.match(SKU_PATTERN, item.sku)]
-    for_sale = Product.objects.filter(is_active=True, sku__in=skus)
-    locked = lock_products(for_sale.values_list("pk", flat=True))
-    products = {product.sku: product for product in locked.values()}
-    for index, item in enumerate(items):
-        if item.sku not in products:
-            raise UnknownSku(
-                Sentence("is not a product that we sell", "bukan produk yang kami jual"),
-                field=f"items[{index}].sku",
-            )
-    wanted = {products[item.sku].pk: item.quantity for item in items}
-    short = {s.product_id: s for s in stock.shortages(wanted, stock.levels_of(locked))}
-    for index, item in enumerate(items):
-        if shortage := short.get(products[item.sku].pk):
+def _check_stock(lines: Sequence[OrderLine], shortages: Sequence[stock.Shortage]) -> None:
+    """Raise `NotEnoughStock` for the first line of which there is not enough."""
+    short = {shortage.product_id: shortage for shortage in shortages}
+    for index, line in enumerate(lines):
+        if shortage := short.get(line.product_id):
             left = shortage.available
             raise NotEnoughStock(
                 Sentence(
@@ -241,22 +275,6 @@ def _lock_cart(items: Sequence[Item]) -> Mapping[str, Product]:
                 else Sentence("none is left", "sudah habis"),
                 field=f"items[{index}].quantity",
             )
-    return products
-
-
-def _insert_order(order: Order) -> Order:
-    """Insert the order under a number that is free."""
-    for draw in range(1, _NUMBER_DRAWS + 1):
-        order.number = new_order_number(order.created_at)
-        try:
-            with transaction.atomic():
-                order.save(force_insert=True)
-        except IntegrityError:
-            if draw == _NUMBER_DRAWS:
-                raise
-        else:
-            break
-    return order
 
 
 def _order_confirmed(order: Order) -> Event:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
+from django.db import connection
 
 from orders.exceptions import (
     IdempotencyKeyReused,
@@ -50,22 +51,30 @@ def body_hash(body: dict[str, Any]) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+#: Waits for a transaction that holds the key, and leaves ours usable. The order does not exist yet:
+#: its foreign key is checked when the transaction commits.
+_CLAIM: Final = """
+INSERT INTO orders_checkoutrequest (scope, key, body_hash, order_id, response, created_at)
+VALUES (%s, %s, %s, %s, %s, clock_timestamp())
+ON CONFLICT (scope, key) DO NOTHING
+"""
+
+
 def claim_key(
-    *, scope: str, key: str, body: dict[str, Any], order_id: UUID
-) -> tuple[CheckoutRequest, bool]:
+    *, scope: str, key: str, body: dict[str, Any], order_id: UUID, response: dict[str, Any]
+) -> CheckoutRequest | None:
     """Take the key for the order that is about to be made, inside checkout's transaction.
 
-    Returns the request, and whether it is new. Where another transaction holds the key, waits for
-    its end: the unique constraint lets one of two parallel requests through. Raises
-    `IdempotencyKeyReused` where the key belongs to another body.
+    `response` is what a repeat will be answered. Returns the request that has the key already, or
+    None. Where another transaction holds the key, waits for its end: the unique constraint lets one
+    of two parallel requests through. Raises `IdempotencyKeyReused` where the key belongs to another
+    body.
     """
     wanted = body_hash(body)
-    # ON CONFLICT DO NOTHING waits for a transaction that holds the key, and leaves ours usable.
-    # The order does not exist yet: its foreign key is checked when the transaction commits.
-    CheckoutRequest.objects.bulk_create(
-        [CheckoutRequest(scope=scope, key=key, body_hash=wanted, order_id=order_id)],
-        ignore_conflicts=True,
-    )
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, [scope, key, wanted, order_id, json.dumps(response)])
+        if cursor.rowcount == 1:  # Django's own way does not say whether it inserted
+            return None
     request = CheckoutRequest.objects.get(scope=scope, key=key)
     if request.body_hash != wanted:
         raise IdempotencyKeyReused(
@@ -74,4 +83,4 @@ def claim_key(
                 "sudah dipakai dengan isi lain: pakai yang baru",
             )
         )
-    return request, request.order_id == order_id
+    return request

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 from uuid import UUID
 
+from django.db import connection
 from django.db.models import Sum
 
 from orders.models import OrderLine, Product, StockMovement
@@ -157,27 +159,78 @@ def apply_movements(
     event_id: str,
     order_id: UUID | None,
 ) -> None:
-    """Write `movements` to the ledger and to the locked `products`.
+    """Write `movements` to the ledger and to `products`.
 
     `event_id` is what causes them. A delivery, which is for no order, can move a product once.
+    Raises `django.db.IntegrityError` where a product\'s numbers cannot be so.
     """
-    if not movements:
-        return
-    StockMovement.objects.bulk_create(
-        StockMovement(
-            event_id=event_id,
-            product_id=movement.product_id,
-            order_id=order_id,
-            kind=movement.kind,
-            stock_delta=movement.stock_delta,
-            reserved_delta=movement.reserved_delta,
-        )
-        for movement in movements
-    )
-    moved = []
+    _move(movements, event_id=event_id, order_id=order_id, only_available=False)
     for movement in movements:
         product = products[movement.product_id]
         product.stock += movement.stock_delta
         product.reserved += movement.reserved_delta
-        moved.append(product)
-    Product.objects.bulk_update(moved, ["stock", "reserved"])
+
+
+def reserve(wanted: Mapping[int, int], *, event_id: str, order_id: UUID) -> list[Shortage]:
+    """Set `wanted` pieces by product id aside for an order, where so many are available.
+
+    Returns the products of which fewer are: then the caller must roll back. The products are locked
+    from here to the end of the transaction, so call it last: many buyers may want the same one.
+    """
+    movements = plan_reserve(wanted)
+    moved = _move(movements, event_id=event_id, order_id=order_id, only_available=True)
+    lacking = Product.objects.filter(pk__in=wanted.keys() - moved) if moved != set(wanted) else []
+    return [Shortage(product.pk, wanted[product.pk], product.available) for product in lacking]
+
+
+#: One statement in place of four, so that a product that many want is locked for one round trip.
+#: The rows are locked by ascending primary key, as everywhere; who had to wait sees, in both
+#: conditions and sums, what the other one left.
+_MOVE: Final = """
+WITH movement AS (
+    SELECT * FROM unnest(
+        %(product_ids)s::bigint[], %(kinds)s::text[], %(stock)s::int[], %(reserved)s::int[]
+    ) AS movement (product_id, kind, stock_delta, reserved_delta)
+), locked AS (
+    SELECT id FROM orders_product WHERE id = ANY(%(product_ids)s)
+    ORDER BY id FOR NO KEY UPDATE
+), moved AS (
+    UPDATE orders_product AS product SET
+        stock = stock + stock_delta,
+        reserved = reserved + reserved_delta,
+        search_in_stock = stock + stock_delta > reserved + reserved_delta,
+        search_refreshed_at = clock_timestamp()
+    FROM movement JOIN locked ON locked.id = product_id
+    WHERE product.id = product_id
+      AND (NOT %(only_available)s OR stock + stock_delta >= reserved + reserved_delta)
+    RETURNING product.id
+)
+INSERT INTO orders_stockmovement
+    (event_id, product_id, order_id, kind, stock_delta, reserved_delta, created_at)
+SELECT %(event_id)s, product_id, %(order_id)s, kind, stock_delta, reserved_delta, clock_timestamp()
+FROM movement JOIN moved ON moved.id = product_id ORDER BY product_id
+RETURNING product_id
+"""
+
+
+def _move(
+    movements: Sequence[Movement], *, event_id: str, order_id: UUID | None, only_available: bool
+) -> set[int]:
+    """Return the ids of the products that were moved."""
+    product_ids = [movement.product_id for movement in movements]
+    if len(set(product_ids)) != len(product_ids):
+        raise ValueError(f"a product is moved twice by {event_id}")
+    if not movements:
+        return set()
+    parameters: dict[str, Any] = {
+        "product_ids": product_ids,
+        "kinds": [str(movement.kind) for movement in movements],
+        "stock": [movement.stock_delta for movement in movements],
+        "reserved": [movement.reserved_delta for movement in movements],
+        "event_id": event_id,
+        "order_id": order_id,
+        "only_available": only_available,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_MOVE, parameters)
+        return {row[0] for row in cursor.fetchall()}

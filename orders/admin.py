@@ -194,6 +194,13 @@ class ProductAdmin(admin.ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
+    def formfield_for_dbfield(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        """The category may be left out; it has a default."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None and db_field.name == "category":
+            field.required = False
+        return field
+
     def save_model(
         self, request: HttpRequest, obj: Product, form: "ModelForm[Product]", change: bool
     ) -> None:

@@ -162,7 +162,7 @@ def apply_movements(
     """Write `movements` to the ledger and to `products`.
 
     `event_id` is what causes them. A delivery, which is for no order, can move a product once.
-    Raises `django.db.IntegrityError` where a product\'s numbers cannot be so.
+    Raises `django.db.IntegrityError` where a product's numbers cannot be so.
     """
     _move(movements, event_id=event_id, order_id=order_id, only_available=False)
     for movement in movements:

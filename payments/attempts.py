@@ -19,12 +19,12 @@ _REFERENCE: Final = re.compile(
 )
 
 
-def open_attempt(order: Order, *, provider: str) -> Payment:
+def open_attempt(order: Order, *, provider: str, is_new_order: bool = False) -> Payment:
     """Open the order's next attempt with `provider`, and return it. The order is locked, or new.
 
     Its reference, `<order's id>-<number>`, is what the gateway gets as the id of the order.
     """
-    last = Payment.objects.filter(order=order).aggregate(last=Max("number"))["last"] or 0
+    last = 0 if is_new_order else _last_number(order)
     return Payment.objects.create(
         order=order,
         provider=provider,
@@ -32,6 +32,10 @@ def open_attempt(order: Order, *, provider: str) -> Payment:
         reference=f"{order.pk}-{last + 1}",
         amount_rupiah=order.total_rupiah,
     )
+
+
+def _last_number(order: Order) -> int:
+    return Payment.objects.filter(order=order).aggregate(last=Max("number"))["last"] or 0
 
 
 def read_reference(reference: str) -> tuple[UUID, int | None] | None:

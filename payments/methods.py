@@ -44,7 +44,7 @@ def open_payment(order: Order, *, provider_name: str) -> None:
     """Open the order's payment, inside checkout's transaction; settle it where no gateway is
     needed, the way a gateway's notification would.
     """
-    payment = open_attempt(order, provider=provider_name)
+    payment = open_attempt(order, provider=provider_name, is_new_order=True)
     settlement = provider(provider_name).settle_at_once(payment)
     if settlement is not None:
         record(settlement)

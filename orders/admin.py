@@ -1,13 +1,11 @@
 """Plain admin of the shop: products can be edited, what happened can only be read."""
 
-from contextlib import suppress
 from typing import Any
-from uuid import UUID
 
 from django.contrib import admin
-from django.db.models import Q, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from orders.models import (
@@ -24,15 +22,22 @@ from skincare.events.admin_base import (
     HeldFilter,
     ReadOnlyAdmin,
     ReadOnlyInline,
-    event_link,
+    held_mark,
     list_link,
+    money_cell,
     object_link,
+    short_id,
 )
 
 
 class OrderLineInline(ReadOnlyInline):
     model = OrderLine
-    fields = ["sku", "name", "quantity", "unit_price_rupiah"]
+    fields = ["sku", "name", "quantity", "unit_price"]
+    readonly_fields = ["unit_price"]
+
+    @admin.display(description="unit price")
+    def unit_price(self, line: OrderLine) -> SafeString:
+        return money_cell(rupiah(line.unit_price_rupiah))
 
 
 class OrderTransitionInline(ReadOnlyInline):
@@ -59,36 +64,25 @@ class OrderAdmin(ReadOnlyAdmin):
         "created_at",
         "paid_at",
     ]
-    list_filter = ["status", HeldFilter, "payment_method", "language", "created_at"]
-    search_fields = ["number"]
-    search_help_text = "an order's number or id, the buyer's email, or the id of an event"
-    show_full_result_count = False
+    list_filter = ["status", HeldFilter]
+    search_fields = [
+        *("number", "id", "email", "payments__id", "payments__transaction_id"),
+        *("movements__event_id", "transitions__event_id"),
+    ]
+    search_help_text = (
+        "an order's number or id, the buyer's email, or the id of a payment, a transaction or an "
+        "event"
+    )
     readonly_fields = ["decision", "payments", "events", "outbox"]
     inlines = [OrderLineInline, OrderTransitionInline, StockMovementInline]
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Order], search_term: str
-    ) -> tuple[QuerySet[Order], bool]:
-        """Find whole terms only, each by its index: this table grows for ever."""
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        ids = {
-            *StockMovement.objects.filter(event_id=term).values_list("order_id", flat=True),
-            *OrderTransition.objects.filter(event_id=term).values_list("order_id", flat=True),
-        }
-        with suppress(ValueError):
-            ids.add(UUID(term))
-        found = Q(number=term.upper()) | Q(email=term) | Q(pk__in=ids)
-        return queryset.filter(found), False
-
     @admin.display(description="total", ordering="total_rupiah")
-    def total(self, order: Order) -> str:
-        return rupiah(order.total_rupiah)
+    def total(self, order: Order) -> SafeString:
+        return money_cell(rupiah(order.total_rupiah))
 
-    @admin.display(boolean=True)
-    def held(self, order: Order) -> bool:
-        return order.is_held
+    @admin.display
+    def held(self, order: Order) -> SafeString | str:
+        return held_mark(order.is_held)
 
     @admin.display
     def decision(self, order: Order) -> SafeString | str:
@@ -116,7 +110,6 @@ class EventOfOrderAdmin(ReadOnlyAdmin):
     """Rows that an event wrote for an order: search by both, links to both."""
 
     list_select_related = ["order"]
-    show_full_result_count = False
 
     @admin.display(description="order")
     def of_order(self, row: Any) -> SafeString | str:
@@ -126,7 +119,7 @@ class EventOfOrderAdmin(ReadOnlyAdmin):
 
     @admin.display(description="event")
     def event(self, row: Any) -> SafeString | str:
-        return event_link(row.event_id)
+        return short_id(row.event_id, reverse("operations:event", args=[row.event_id]))
 
 
 @admin.register(StockMovement)
@@ -140,49 +133,50 @@ class StockMovementAdmin(EventOfOrderAdmin):
         "of_order",
         "event",
     ]
-    list_filter = ["kind", "created_at"]
+    list_filter = ["kind"]
     list_select_related = ["order", "product"]
-    search_fields = ["event_id__exact", "order__number__exact", "product__sku__exact"]
+    search_fields = ["event_id", "order__number", "order__id", "product__sku"]
     readonly_fields = ["of_order", "event"]
 
 
 @admin.register(OrderTransition)
 class OrderTransitionAdmin(EventOfOrderAdmin):
     list_display = ["created_at", "of_order", "from_status", "to_status", "reason", "event"]
-    list_filter = ["to_status", "created_at"]
-    search_fields = ["event_id__exact", "order__number__exact"]
+    list_filter = ["to_status"]
+    search_fields = ["event_id", "order__number", "order__id"]
     readonly_fields = ["of_order", "event"]
 
 
 @admin.register(OrderLine)
 class OrderLineAdmin(ReadOnlyAdmin):
-    list_display = ["order", "sku", "name", "quantity", "unit_price_rupiah"]
+    list_display = ["order", "sku", "name", "quantity", "unit_price"]
     list_select_related = ["order"]
-    search_fields = ["order__number__exact", "sku__exact"]
-    show_full_result_count = False
+    search_fields = ["order__number", "order__id", "sku"]
+
+    @admin.display(description="unit price", ordering="unit_price_rupiah")
+    def unit_price(self, line: OrderLine) -> SafeString:
+        return money_cell(rupiah(line.unit_price_rupiah))
 
 
 @admin.register(CheckoutRequest)
 class CheckoutRequestAdmin(ReadOnlyAdmin):
     list_display = ["order", "scope", "key", "created_at"]
-    list_filter = ["created_at"]
     list_select_related = ["order"]
-    search_fields = ["key__exact", "order__number__exact"]
-    show_full_result_count = False
+    search_fields = ["key", "order__number", "order__id"]
 
 
 @admin.register(Product)
 class ProductAdmin(admin.ModelAdmin):
     """Texts, price and visibility. The numbers of the stock move only with a StockMovement."""
 
-    list_display = ["sku", "name", "price", "stock", "reserved", "is_active"]
-    list_filter = ["is_active", "search_in_stock"]
+    list_display = ["sku", "name", "category", "price", "stock", "reserved", "is_active"]
+    list_filter = ["is_active", "category", "search_in_stock"]
     search_fields = ["sku", "name"]
     readonly_fields = ["stock", "reserved", "search_refreshed_at", "created_at", "movements"]
 
     @admin.display(description="price", ordering="price_rupiah")
-    def price(self, product: Product) -> str:
-        return rupiah(product.price_rupiah)
+    def price(self, product: Product) -> SafeString:
+        return money_cell(rupiah(product.price_rupiah))
 
     @admin.display
     def movements(self, product: Product) -> SafeString | str:

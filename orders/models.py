@@ -136,6 +136,8 @@ class Order(models.Model):
             models.Index(fields=["user_id", "-created_at"], name="order_user"),
             models.Index(fields=["-created_at"], name="order_newest"),
             models.Index(fields=["email"], name="order_email"),
+            models.Index(fields=["status", "-created_at"], name="order_status"),
+            models.Index(fields=["-created_at"], name="order_held", condition=~Q(held_reason="")),
         ]
         constraints = [
             models.CheckConstraint(

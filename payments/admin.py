@@ -4,10 +4,20 @@ from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils.safestring import SafeString
 
+from orders.money import reported, rupiah
 from payments.models import Acceptance, Payment, PaymentNotification, PaymentRefund
-from skincare.events.admin_base import HeldFilter, ReadOnlyAdmin, list_link, object_link
+from skincare.events.admin_base import (
+    HeldFilter,
+    ReadOnlyAdmin,
+    held_mark,
+    list_link,
+    money_cell,
+    object_link,
+    short_id,
+)
 
 PaymentRow = Acceptance | PaymentNotification | PaymentRefund
 
@@ -15,21 +25,22 @@ PaymentRow = Acceptance | PaymentNotification | PaymentRefund
 @admin.register(Payment)
 class PaymentAdmin(ReadOnlyAdmin):
     list_display = [
-        "id",
+        "short",
         "order_link",
         "provider",
         "status",
-        "amount_rupiah",
-        "refunded_rupiah",
+        "amount",
+        "refunded",
         "is_held",
         "decision",
         "created_at",
         "paid_at",
     ]
-    list_filter = ["provider", "status", HeldFilter, "created_at"]
+    list_display_links = ["status"]
+    list_filter = ["status", HeldFilter]
     list_select_related = ["order"]
-    search_fields = ["=id", "=transaction_id", "=order__number", "=order__id"]
-    show_full_result_count = False
+    search_fields = ["id", "transaction_id", "reference", "order__number", "order__id"]
+    search_help_text = "the id of a payment, a transaction or an order, or an order's number"
     readonly_fields = [
         "decision",
         "order_link",
@@ -43,9 +54,21 @@ class PaymentAdmin(ReadOnlyAdmin):
     def order_link(self, payment: Payment) -> SafeString | str:
         return object_link("admin:orders_order_change", payment.order_id, payment.order.number)
 
-    @admin.display(boolean=True, description="held")
-    def is_held(self, payment: Payment) -> bool:
-        return payment.is_held
+    @admin.display(description="payment", ordering="id")
+    def short(self, payment: Payment) -> SafeString:
+        return short_id(payment.pk, reverse("admin:payments_payment_change", args=[payment.pk]))
+
+    @admin.display(description="amount", ordering="amount_rupiah")
+    def amount(self, payment: Payment) -> SafeString:
+        return money_cell(rupiah(payment.amount_rupiah))
+
+    @admin.display(description="refunded", ordering="refunded_rupiah")
+    def refunded(self, payment: Payment) -> SafeString:
+        return money_cell(rupiah(payment.refunded_rupiah))
+
+    @admin.display(description="held")
+    def is_held(self, payment: Payment) -> SafeString | str:
+        return held_mark(payment.is_held)
 
     @admin.display(description="decision")
     def decision(self, payment: Payment) -> SafeString | str:
@@ -73,7 +96,6 @@ class PaymentRowAdmin(ReadOnlyAdmin):
     """What belongs to one payment, with links to it and to its order."""
 
     list_select_related = ["payment__order"]
-    show_full_result_count = False
     readonly_fields = ["payment_link", "order_link"]
     exclude = ["payment"]
 
@@ -85,7 +107,8 @@ class PaymentRowAdmin(ReadOnlyAdmin):
     def payment_link(self, row: PaymentRow) -> SafeString | str:
         if row.payment is None:
             return "-"
-        return object_link("admin:payments_payment_change", row.payment_id, str(row.payment_id))
+        page = reverse("admin:payments_payment_change", args=[row.payment_id])
+        return short_id(row.payment_id, page)
 
     @admin.display(description="order")
     def order_link(self, row: PaymentRow) -> SafeString | str:
@@ -97,9 +120,13 @@ class PaymentRowAdmin(ReadOnlyAdmin):
 
 @admin.register(PaymentRefund)
 class PaymentRefundAdmin(PaymentRowAdmin):
-    list_display = ["key", "payment_link", "order_link", "kind", "amount_rupiah", "refunded_at"]
-    list_filter = ["kind", "payment__provider", "refunded_at"]
-    search_fields = ["=key", "=payment__id", "=payment__transaction_id", "=payment__order__number"]
+    list_display = ["key", "payment_link", "order_link", "kind", "money", "refunded_at"]
+    list_filter = ["kind"]
+    search_fields = ["key", "payment__id", "payment__transaction_id", "payment__order__number"]
+
+    @admin.display(description="amount", ordering="amount_rupiah")
+    def money(self, refund: PaymentRefund) -> SafeString:
+        return money_cell(rupiah(refund.amount_rupiah))
 
 
 @admin.register(Acceptance)
@@ -113,9 +140,9 @@ class AcceptanceAdmin(PaymentRowAdmin):
         "accepted_by",
         "closed_at",
     ]
-    list_filter = [("closed_at", admin.EmptyFieldListFilter), "requested_at"]
+    list_filter = [("closed_at", admin.EmptyFieldListFilter)]
     list_select_related = ["payment__order", "requested_by", "accepted_by"]
-    search_fields = ["=payment__id", "=payment__order__number", "=requested_by__username"]
+    search_fields = ["payment__id", "payment__order__number", "requested_by__username"]
 
 
 @admin.register(PaymentNotification)
@@ -124,23 +151,32 @@ class PaymentNotificationAdmin(PaymentRowAdmin):
     list_display = [
         "received_at",
         "provider",
-        "transaction_id",
+        "transaction",
         "status",
-        "amount",
+        "money",
         "outcome",
         "decision",
         "reason",
         "payment_link",
         "order_link",
     ]
-    list_filter = ["provider", "status", "outcome", "received_at"]
+    list_filter = ["outcome"]
     search_fields = [
-        "=transaction_id",
-        "=order_reference",
-        "=identity",
-        "=payment__id",
-        "=payment__order__number",
+        "transaction_id",
+        "order_reference",
+        "identity",
+        "payment__id",
+        "payment__order__number",
+        "payment__order__id",
     ]
+
+    @admin.display(description="transaction", ordering="transaction_id")
+    def transaction(self, row: PaymentNotification) -> SafeString | str:
+        return short_id(row.transaction_id) if row.transaction_id else "-"
+
+    @admin.display(description="amount", ordering="amount")
+    def money(self, row: PaymentNotification) -> SafeString:
+        return money_cell(reported(row.amount, row.currency))
 
     @admin.display(description="decision")
     def decision(self, row: PaymentNotification) -> SafeString | str:

@@ -95,6 +95,10 @@ class Payment(models.Model):
             models.Index(fields=["-created_at"], name="payment_newest"),
             models.Index(fields=["status", "-created_at"], name="payment_status"),
             GinIndex(fields=["other_ids"], name="payment_other_ids"),
+            models.Index(fields=["transaction_id"], name="payment_transaction"),
+            models.Index(fields=["reference"], name="payment_reference"),
+            models.Index(fields=["paid_at"], name="payment_paid_at"),
+            models.Index(fields=["-created_at"], name="payment_held", condition=~Q(held_reason="")),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -343,6 +347,8 @@ class PaymentNotification(models.Model):
             models.Index(fields=["provider", "transaction_id"], name="notification_transaction"),
             models.Index(fields=["order_reference"], name="notification_order"),
             models.Index(fields=["outcome", "-received_at"], name="notification_outcome"),
+            models.Index(fields=["transaction_id"], name="notification_transaction_id"),
+            models.Index(fields=["identity"], name="notification_identity"),
         ]
         constraints = [
             models.UniqueConstraint(fields=["provider", "identity"], name="notification_once"),

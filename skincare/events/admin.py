@@ -1,17 +1,27 @@
 """Plain, read-only admin of the outbox and the processed events, with retries of the latter."""
 
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any, ClassVar, Final
 
 from django.contrib import admin, messages
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
 from django.template.defaultfilters import truncatechars
+from django.urls import reverse
 from django.utils.safestring import SafeString
 
-from skincare.events.admin_base import ReadOnlyAdmin, event_link, list_link
+from skincare.events.admin_base import (
+    ReadOnlyAdmin,
+    choices_filter,
+    event_link,
+    list_link,
+    short_id,
+)
 from skincare.events.exceptions import AlreadyFinished, StillInProgress, UnknownEvent
 from skincare.events.manual_actions import replay
 from skincare.events.models import OutboxEvent, ProcessedEvent
+from skincare.events.schema import EVENT_TYPES
 
 #: Characters of an error in the list; the event's own page has all of it.
 ERROR_LENGTH: Final = 80
@@ -22,9 +32,26 @@ REFUSALS_SHOWN: Final = 5
 class EventAdmin(ReadOnlyAdmin):
     """What both tables of events share: search by ids, and links to order and payment."""
 
-    search_fields = ["event_id__exact", "order_id__exact"]
-    show_full_result_count = False
+    search_fields = ["event_id", "order_id"]
+    search_help_text = "the id of an event or an order, or an order's number"
     list_per_page = 50
+    #: Finds an order's id by what people call the order; who knows orders sets it.
+    order_id_of: ClassVar[Callable[[str], str | None] | None] = None
+
+    def lookups_of(self, term: str) -> Iterator[tuple[str, str]]:
+        """Also by the number of the order, which these tables do not have."""
+        yield from super().lookups_of(term)
+        find = type(self).order_id_of
+        if find is not None and (order_id := find(term)):
+            yield "order_id", order_id
+
+    @admin.display(description="event", ordering="event_id")
+    def event(self, event: OutboxEvent | ProcessedEvent) -> SafeString:
+        return short_id(event.event_id, reverse("operations:event", args=[event.event_id]))
+
+    @admin.display(description="error")
+    def error(self, event: OutboxEvent | ProcessedEvent) -> str:
+        return truncatechars(event.last_error, ERROR_LENGTH) or "-"
 
     @admin.display(description="history")
     def history(self, event: OutboxEvent | ProcessedEvent) -> SafeString:
@@ -32,7 +59,8 @@ class EventAdmin(ReadOnlyAdmin):
 
     @admin.display(description="order")
     def order(self, event: OutboxEvent | ProcessedEvent) -> SafeString | str:
-        return list_link("admin:orders_order_changelist", "q", event.order_id, event.order_id)
+        page = reverse("admin:orders_order_changelist")
+        return short_id(event.order_id, f"{page}?q={event.order_id}")
 
     @admin.display(description="payment")
     def payment(self, event: Any) -> SafeString | str:
@@ -43,15 +71,21 @@ class EventAdmin(ReadOnlyAdmin):
 @admin.register(OutboxEvent)
 class OutboxEventAdmin(EventAdmin):
     list_display = [
-        "event_id",
+        "event",
         "event_type",
-        "history",
         "order",
         "created_at",
         "sent_at",
         "send_attempts",
+        "next_try_at",
+        "error",
     ]
-    list_filter = ["event_type", ("sent_at", admin.EmptyFieldListFilter), "created_at"]
+    list_display_links = ["event_type"]
+    list_filter = [("sent_at", admin.EmptyFieldListFilter)]
+
+    @admin.display(description="next try at")
+    def next_try_at(self, event: OutboxEvent) -> datetime | str:
+        return event.next_attempt_at if event.sent_at is None else "-"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
         return ["history", "order", "payment", "processing"]
@@ -66,22 +100,31 @@ class OutboxEventAdmin(EventAdmin):
 @admin.register(ProcessedEvent)
 class ProcessedEventAdmin(EventAdmin):
     list_display = [
-        "event_id",
+        "event",
         "state",
-        "error",
-        "history",
         "event_type",
+        "order",
         "attempts",
         "claimed_at",
+        "next_try_at",
+        "error",
     ]
+    list_display_links = ["state"]
     list_filter = [
         "status",
-        "event_type",
+        choices_filter("event_type", [(one, one) for one in EVENT_TYPES], "event type"),
         ("put_off_until", admin.EmptyFieldListFilter),
-        "claimed_at",
     ]
     actions = ["retry"]
-    search_fields = ["event_id__exact", "order_id__exact", "payment_id__exact"]
+    search_fields = ["event_id", "order_id", "payment_id"]
+    search_help_text = "the id of an event, an order or a payment, or an order's number"
+
+    @admin.display(description="next try at")
+    def next_try_at(self, event: ProcessedEvent) -> datetime | str:
+        """When its email is tried again, or when another worker may take it over."""
+        if event.is_finished:
+            return "-"
+        return event.put_off_until or event.lease_expires_at or "-"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Model | None = None) -> list[str]:
         return ["history", "order", "payment", "sending"]
@@ -95,10 +138,6 @@ class ProcessedEventAdmin(EventAdmin):
     @admin.display(description="status", ordering="status")
     def state(self, event: ProcessedEvent) -> str:
         return event.state_display
-
-    @admin.display(description="last error")
-    def error(self, event: ProcessedEvent) -> str:
-        return truncatechars(event.last_error, ERROR_LENGTH) or "-"
 
     def has_replay_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("events.replay_event")

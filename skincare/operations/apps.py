@@ -13,4 +13,8 @@ class OperationsConfig(AppConfig):
         from skincare.operations.groups import update_groups
 
         relay.every(EVERY_SECONDS, "report_dead_letters", report_dead_letters)
+        from skincare.events.admin import EventAdmin
+        from skincare.operations.identifiers import order_id_of
+
+        EventAdmin.order_id_of = staticmethod(order_id_of)
         post_migrate.connect(update_groups, dispatch_uid="skincare.operations.groups")

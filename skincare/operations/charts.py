@@ -1,6 +1,8 @@
 """Plots as SVG, drawn on the server: no script, no library, no other host."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from django.utils import timezone
@@ -16,47 +18,86 @@ _TOP, _BOTTOM, _LEFT = 16, 26, 52  # room for the labels, in the plot's own unit
 _NOTHING: Final = mark_safe('<p class="ops-empty">No event ended in this time.</p>')
 
 
+@dataclass(frozen=True)
+class Series:
+    """What one colour of the bars stands for: its name, its CSS class, a value for each bucket."""
+
+    name: str
+    style: str
+    values: Sequence[float]
+
+
 def events_plot(buckets: Sequence[Bucket], *, title: str) -> SafeString:
     """Return bars of what ended in each bucket, per minute: done below, failed on top in red."""
-    peak = max((_per_minute(b.done + b.failed, b) for b in buckets), default=0.0)
-    if not buckets or not peak:
+    if not any(bucket.done + bucket.failed for bucket in buckets):
         return _NOTHING
-    scale = (HEIGHT - _TOP - _BOTTOM) / peak
+    series = [
+        Series("done", "ops-done", [b.done * 60 / b.seconds for b in buckets]),
+        Series("failed", "ops-failed", [b.failed * 60 / b.seconds for b in buckets]),
+    ]
+    tips = [f"{_clock(b)} · {b.done} done, {b.failed} failed" for b in buckets]
+    return _plot(buckets, series, tips, title=title, unit="per minute")
+
+
+def waits_plot(buckets: Sequence[Bucket], *, title: str) -> SafeString:
+    """Return bars of the longest time that an event waited for a worker, by when it was done."""
+    if not any(bucket.done for bucket in buckets):
+        return mark_safe("")  # the plot above says that there is nothing
+    series = [Series("longest wait for a worker", "ops-waited", [b.waited for b in buckets])]
+    tips = [f"{_clock(b)} · {b.waited:.1f} s" for b in buckets]
+    return _plot(buckets, series, tips, title=title, unit="seconds")
+
+
+def _plot(
+    buckets: Sequence[Bucket],
+    series: Sequence[Series],
+    tips: Sequence[str],
+    *,
+    title: str,
+    unit: str,
+) -> SafeString:
+    sums = [sum(values) for values in zip(*(one.values for one in series), strict=True)]
+    peak = max(math.ceil(max(sums)), 1)  # a whole number on the axis
+    floor = HEIGHT - _BOTTOM
+    scale = (floor - _TOP) / peak
     step = (WIDTH - _LEFT) / len(buckets)
-    bars = format_html_join("", "{}", ((_bar(n, b, step, scale),) for n, b in enumerate(buckets)))
+    bars = format_html_join(
+        "",
+        "<g><title>{}</title>{}</g>",
+        ((tip, _bar(number, series, step, scale)) for number, tip in enumerate(tips)),
+    )
+    legend = format_html_join(
+        "", '<span><i class="{}"></i>{}</span>', ((one.style, one.name) for one in series)
+    )
     return format_html(
-        '<svg class="ops-plot" viewBox="0 0 {} {}" role="img" aria-label="{}">'
-        '<line x1="{}" y1="{}" x2="{}" y2="{}" class="ops-axis"/>{}'
+        '<figure class="ops-figure"><svg class="ops-plot" viewBox="0 0 {} {}" role="img" '
+        'aria-label="{}"><line x1="{}" y1="{}" x2="{}" y2="{}" class="ops-axis"/>{}'
         '<text x="{}" y="{}" text-anchor="end">{}</text>'
         '<text x="{}" y="{}" text-anchor="end">0</text>'
-        '<text x="{}" y="{}">{}</text><text x="{}" y="{}" text-anchor="end">now</text></svg>',
+        '<text x="{}" y="{}">{}</text><text x="{}" y="{}" text-anchor="end">now</text></svg>'
+        '<figcaption class="ops-legend">{}<span class="ops-quiet">{}</span></figcaption></figure>',
         *(WIDTH, HEIGHT, title),
-        *(_LEFT, HEIGHT - _BOTTOM, WIDTH, HEIGHT - _BOTTOM, bars),
-        *(_LEFT - 4, _TOP + 4, f"{peak:.3g}"),
-        *(_LEFT - 4, HEIGHT - _BOTTOM),
+        *(_LEFT, floor, WIDTH, floor, bars),
+        *(_LEFT - 4, _TOP + 4, peak),
+        *(_LEFT - 4, floor),
         *(_LEFT, HEIGHT - 6, _clock(buckets[0])),
         *(WIDTH, HEIGHT - 6),
+        *(legend, unit),
     )
 
 
-def _bar(number: int, bucket: Bucket, step: float, scale: float) -> SafeString:
+def _bar(number: int, series: Sequence[Series], step: float, scale: float) -> SafeString:
+    """Return the rectangles of one bucket, one upon the other."""
     x = f"{_LEFT + number * step:.1f}"
     width = f"{max(step - 1, 1):.1f}"
-    done = _per_minute(bucket.done, bucket) * scale
-    failed = _per_minute(bucket.failed, bucket) * scale
-    floor = HEIGHT - _BOTTOM
-    return format_html(
-        "<g><title>{} · {} done, {} failed</title>"
-        '<rect x="{}" y="{}" width="{}" height="{}" class="ops-done"/>'
-        '<rect x="{}" y="{}" width="{}" height="{}" class="ops-failed"/></g>',
-        *(_clock(bucket), bucket.done, bucket.failed),
-        *(x, f"{floor - done:.1f}", width, f"{done:.1f}"),
-        *(x, f"{floor - done - failed:.1f}", width, f"{failed:.1f}"),
-    )
-
-
-def _per_minute(count: int, bucket: Bucket) -> float:
-    return count * 60 / bucket.seconds
+    rectangles = []
+    top: float = HEIGHT - _BOTTOM
+    for one in series:
+        height = one.values[number] * scale
+        top -= height
+        rectangles.append((x, f"{top:.1f}", width, f"{height:.1f}", one.style))
+    shape = '<rect x="{}" y="{}" width="{}" height="{}" class="{}"/>'
+    return format_html_join("", shape, rectangles)
 
 
 def _clock(bucket: Bucket) -> str:

@@ -1,5 +1,6 @@
 """The history of one event: what happened to it, in order, with its order and its payment."""
 
+import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,6 +12,7 @@ from django.db.models import Q
 from django.utils.timezone import localtime
 
 from orders.models import Order, OrderTransition, StockMovement
+from orders.money import rupiah
 from payments.models import Payment
 from skincare.events.claim import REOPENED
 from skincare.events.exceptions import UnknownEvent
@@ -98,14 +100,14 @@ def _order_line(order: Order | None) -> str:
     if order is None:
         return "order: not known"
     held = f", held: {order.held_reason}" if order.is_held else ""
-    return f"order: {order.number} is {order.status}, {order.total_rupiah} rupiah{held}"
+    return f"order: {order.number} is {order.status}, {rupiah(order.total_rupiah)}{held}"
 
 
 def _payment_line(payment: Payment | None) -> str:
     if payment is None:
         return "payment: not known"
     held = f", held: {payment.held_reason}" if payment.is_held else ""
-    return f"payment: {payment} is {payment.status}, {payment.amount_rupiah} rupiah{held}"
+    return f"payment: {payment} is {payment.status}, {rupiah(payment.amount_rupiah)}{held}"
 
 
 def _payment_uuid(text: object) -> UUID | None:
@@ -175,8 +177,21 @@ def _by_hand(rows: list[OutboxEvent | ProcessedEvent]) -> list[HistoryEntry]:
         of_rows |= Q(content_type=content_type, object_id=str(row.pk))
     entries = LogEntry.objects.filter(of_rows).select_related("user")
     return [
-        HistoryEntry(
-            entry.action_time, f"by hand: {entry.user.get_username()}", entry.change_message
-        )
+        HistoryEntry(entry.action_time, f"by hand: {entry.user.get_username()}", in_words(entry))
         for entry in entries
     ]
+
+
+def in_words(entry: LogEntry) -> str:
+    """Return what an audit entry says, its details as words and not as JSON."""
+    action, _, details = entry.change_message.partition(": ")
+    try:
+        told = dict(json.loads(details))
+    except (ValueError, TypeError):
+        return entry.get_change_message()
+    words = "; ".join(
+        f"{name.replace('_', ' ')}: {value}"
+        for name, value in told.items()
+        if value not in ("", None, [], {}) and not isinstance(value, dict)
+    )
+    return f"{action} ({words})" if words else action

@@ -8,7 +8,8 @@ from django.http import HttpRequest, HttpResponse
 
 from skincare.operations import stats
 from skincare.operations.base_view import page_for, show
-from skincare.operations.charts import events_plot
+from skincare.operations.charts import events_plot, waits_plot
+from skincare.operations.money_today import money_today
 from skincare.operations.situation import ask, situation
 
 REFRESH_SECONDS: Final = 15
@@ -29,12 +30,13 @@ def overview(request: HttpRequest) -> HttpResponse:
         events=now.events,
         waiting=now.waiting,
         workers=now.workers,
+        money=ask(money_today),
         warnings=now.warnings,
         emails=emails,
         periods=[
             {
                 "name": name,
-                "plot": ask(partial(_plot, period, name)),
+                "plots": ask(partial(_plots, period, name)),
                 "latency": ask(partial(stats.latency, period)),
             }
             for name, period in _PERIODS
@@ -44,5 +46,9 @@ def overview(request: HttpRequest) -> HttpResponse:
     )
 
 
-def _plot(period: timedelta, name: str) -> object:
-    return events_plot(stats.rates(period), title=f"Events per minute, {name}")
+def _plots(period: timedelta, name: str) -> list[object]:
+    buckets = stats.rates(period)
+    return [
+        events_plot(buckets, title=f"Events per minute, {name}"),
+        waits_plot(buckets, title=f"Longest wait for a worker, {name}"),
+    ]

@@ -62,12 +62,16 @@ class EventStats:
 
 @dataclass(frozen=True)
 class Bucket:
-    """What ended within `seconds` from `start`: done (skipped ones too), or failed at last."""
+    """What ended within `seconds` from `start`: done (skipped ones too), or failed at last.
+
+    `waited` is the longest time, in seconds, that one of those done had waited for a worker.
+    """
 
     start: datetime
     seconds: float
     done: int
     failed: int
+    waited: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -201,12 +205,15 @@ def emails_waiting() -> int:
 
 _RATES: Final = """
 SELECT width_bucket(EXTRACT(EPOCH FROM at), %(start)s, %(end)s, %(buckets)s) AS bucket,
-       count(*) FILTER (WHERE NOT failed), count(*) FILTER (WHERE failed)
+       count(*) FILTER (WHERE NOT failed), count(*) FILTER (WHERE failed),
+       COALESCE(GREATEST(max(waited), 0), 0)::float8
 FROM (
-    SELECT finished_at AS at, false AS failed FROM events_processedevent
+    SELECT finished_at AS at, false AS failed,
+           EXTRACT(EPOCH FROM first_claimed_at - created_at) AS waited
+    FROM events_processedevent
     WHERE finished_at >= to_timestamp(%(start)s) AND finished_at < to_timestamp(%(end)s)
     UNION ALL
-    SELECT claimed_at, true FROM events_processedevent
+    SELECT claimed_at, true, NULL FROM events_processedevent
     WHERE status = 'failed' AND put_off_until IS NULL
       AND claimed_at >= to_timestamp(%(start)s) AND claimed_at < to_timestamp(%(end)s)
 ) ended
@@ -225,9 +232,9 @@ def rates(period: timedelta, *, buckets: int = 60) -> list[Bucket]:
     start = end - period
     parameters = {"start": start.timestamp(), "end": end.timestamp(), "buckets": buckets}
     with _bounded():
-        counts = {number: (done, failed) for number, done, failed in _rows(_RATES, parameters)}
+        counts = {number: tuple(values) for number, *values in _rows(_RATES, parameters)}
     return [
-        Bucket(start + width * number, width.total_seconds(), *counts.get(number + 1, (0, 0)))
+        Bucket(start + width * number, width.total_seconds(), *counts.get(number + 1, (0, 0, 0.0)))
         for number in range(buckets)
     ]
 

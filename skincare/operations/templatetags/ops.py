@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Final
 
 from django import template
 from django.http import QueryDict
@@ -11,13 +10,12 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from orders.money import reported
 from orders.money import rupiah as written_rupiah
+from skincare.events.admin_base import short_id
 from skincare.operations.dead_letter_actions import DeadLetterOutcome
 
 register = template.Library()
-
-#: Characters of an id in a table.
-SHORT: Final = 10
 
 
 @register.filter
@@ -32,6 +30,13 @@ def age(seconds: float) -> str:
     if seconds < 48 * 3600:
         return f"{seconds / 3600:.1f} h"
     return f"{seconds / 86400:.1f} days"
+
+
+@register.filter
+def to_the_millisecond(moment: datetime) -> str:
+    """Write a moment in the shop's time zone: 30 Nov 2026 10:20:05.123."""
+    local = timezone.localtime(moment)
+    return f"{local.day} {local:%b %Y %H:%M:%S}.{local.microsecond // 1000:03}"
 
 
 @register.filter
@@ -52,12 +57,7 @@ def rupiah(amount: int) -> str:
 @register.filter
 def told(amount: Decimal | None, currency: str) -> str:
     """Write an amount as a gateway told it, without the zeros that our column adds."""
-    if amount is None:
-        return "no amount"
-    whole = amount.to_integral_value()
-    if whole != amount:
-        return f"{amount.normalize():f} {currency}"
-    return written_rupiah(int(whole)) if currency == "IDR" else f"{whole} {currency}"
+    return reported(amount, currency)
 
 
 @register.filter
@@ -74,18 +74,7 @@ def get(mapping: Mapping[str, object], key: str) -> object:
     return mapping.get(key, "")
 
 
-@register.simple_tag
-def short(identifier: str, url: str = "") -> SafeString:
-    """Write an id by its beginning, with the whole of it in the title and on a copy button."""
-    shown = identifier if len(identifier) <= SHORT else f"{identifier[: SHORT - 1]}…"
-    text = format_html('<span title="{}">{}</span>', identifier, shown)
-    if url:
-        text = format_html('<a href="{}">{}</a>', url, text)
-    return format_html(
-        '<span class="ops-id">{}<button type="button" class="ops-copy" data-text="{}" '
-        'aria-label="Copy {}">copy</button></span>',
-        *(text, identifier, identifier),
-    )
+register.simple_tag(short_id, name="short")
 
 
 @register.simple_tag

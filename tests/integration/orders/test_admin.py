@@ -129,6 +129,7 @@ def test_an_edited_product_is_found_by_its_new_name(admin_client: Client) -> Non
             "name": "Ampul Mawar",
             "description": "baru",
             "price_rupiah": "45000",
+            "category": "serum",
             "is_active": "on",
             "stock": "999",
             "reserved": "9",
@@ -156,7 +157,13 @@ def test_saving_a_product_does_not_undo_what_was_sold_meanwhile(admin_client: Cl
 def test_a_new_product_is_in_the_search_and_has_no_stock(admin_client: Client) -> None:
     admin_client.post(
         page(Product, "add"),
-        {"sku": "NEW-1", "name": "Masker", "price_rupiah": "1000", "is_active": "on"},
+        {
+            "sku": "NEW-1",
+            "name": "Masker",
+            "category": "mask",
+            "price_rupiah": "1000",
+            "is_active": "on",
+        },
     )
 
     product = search_products("masker").get()

@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     atomic = False  # the tables are in use while the indexes are made
 
     dependencies = [
-        ("orders", "0005_operators_indexes"),
+        ("orders", "0006_operators_indexes"),
         ("payments", "0008_outcomes_once"),
     ]
 

@@ -20,7 +20,6 @@ _PERIODS: Final = (("last hour", timedelta(hours=1)), ("last day", timedelta(day
 def overview(request: HttpRequest) -> HttpResponse:
     """Show the queues, the outbox, the events, and what needs a person."""
     now = situation()
-    emails = ask(stats.emails_waiting)
     return show(
         request,
         "overview.html",
@@ -32,7 +31,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         workers=now.workers,
         money=ask(money_today),
         warnings=now.warnings,
-        emails=emails,
+        emails=now.emails,
         periods=[
             {
                 "name": name,

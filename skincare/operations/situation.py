@@ -63,6 +63,7 @@ class Situation:
     events: Stat
     waiting: Stat
     workers: Stat
+    emails: Stat
 
     @property
     def warnings(self) -> list[Finding]:
@@ -74,13 +75,15 @@ class Situation:
             *_of_dead_letters(self.queues),
             *_of_the_outbox(self.outbox),
             *_of_events(self.events),
+            *_of_emails(self.emails),
             *_of_what_waits_for_a_person(self.waiting),
-            *(
-                Finding(stat.error)
-                for stat in (self.outbox, self.events, self.waiting, self.workers)
-                if stat.error
-            ),
+            *(Finding(stat.error) for stat in self.database_stats if stat.error),
         ]
+
+    @property
+    def database_stats(self) -> list[Stat]:
+        """Those that PostgreSQL gives."""
+        return [self.outbox, self.events, self.waiting, self.workers, self.emails]
 
 
 def situation() -> Situation:
@@ -91,6 +94,7 @@ def situation() -> Situation:
         events=ask(stats.event_stats),
         waiting=ask(waiting_for_a_person),
         workers=ask(workers),
+        emails=ask(stats.emails_waiting),
     )
 
 
@@ -211,6 +215,18 @@ def _of_events(events: Stat) -> list[Finding]:
         text = f"{_count(events.value.interrupted, 'event')} left by a worker that died."
         found.append(Finding(text, f"{url}?status__exact=processing"))
     return found
+
+
+def _of_emails(emails: Stat) -> list[Finding]:
+    if not emails.value:
+        return []
+    return [
+        Finding(
+            f"{_count(emails.value, 'email')} waiting for the email provider; they are tried again "
+            "by themselves.",
+            f"{reverse('admin:events_processedevent_changelist')}?put_off_until__isempty=0",
+        )
+    ]
 
 
 def _of_what_waits_for_a_person(waiting: Stat) -> list[Finding]:

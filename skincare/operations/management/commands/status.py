@@ -29,7 +29,7 @@ class Command(OperatorCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = situation()
-        for stat in (now.outbox, now.events, now.waiting, now.workers):
+        for stat in now.database_stats:
             if stat.error:
                 raise CommandError(f"The database: {stat.error}", returncode=UNREACHABLE)
         queues, outbox, events = now.queues, now.outbox.value, now.events.value

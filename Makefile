@@ -51,6 +51,7 @@ lint: setup lint-image lint-ecs ## Check style, types, layers, migrations, produ
 	$(BIN)/mypy -p docs.scaling
 	$(BIN)/lint-imports
 	APP_ENV=test $(BIN)/python -W ignore manage.py makemigrations --check --dry-run
+	$(BIN)/python -W ignore -m tests.release.lint_migrations
 	env -i PATH="$$PATH" $(PRODUCTION_LIKE) $(BIN)/python manage.py check --deploy --fail-level INFO
 
 lint-ecs: setup .venv/ecs-lint/.ready ## Check the templates and the deployment's scripts (a minute to install)

@@ -1,4 +1,4 @@
-"""Write down what this release sends and stores: `python tests/release/record.py FILE`, in its tree.
+"""What this release sends and stores: `python tests/release/record.py FILE` in its tree writes it.
 
 One file for each release, kept for ever: messages of it may be on the queue, in the dead-letter
 queue and in backups. Uses only names that every release since the first has.
@@ -18,7 +18,9 @@ EVENTS: list[dict[str, Any]] = [
         "event_id": f"sample-{event_type}",
         "event_type": event_type,
         "order_id": "0f3d4a52-8c3e-4b0e-9f0e-3a1b2c3d4e5f",
-        "payment_id": "" if event_type == "order.confirmed" else "8c0e9f0e-4a52-4b0e-9f0e-3a1b2c3d4e5f",
+        "payment_id": ""
+        if event_type == "order.confirmed"
+        else "8c0e9f0e-4a52-4b0e-9f0e-3a1b2c3d4e5f",
         "user_id": "guest",
         "amount_rupiah": 189_000,
         "created_at": created_at,
@@ -55,10 +57,13 @@ def recorded() -> dict[str, Any]:
         import django
 
         django.setup()
+        from django.db.migrations.loader import MigrationLoader
+
         from orders.idempotency import body_hash
         from skincare.events.schema import parse_event, payload_hash
 
         return {
+            "migrations": sorted(MigrationLoader(None).disk_migrations),
             "events": [
                 {
                     "document": event,

@@ -61,9 +61,7 @@ def test_a_repeat_of_what_any_release_finished_is_a_duplicate(sample: dict[str, 
     )
 
     repeat = claim(parse_event(document), worker="now", receive_count=2)
-    another = claim(
-        parse_event({**document, "amount_rupiah": 1}), worker="now", receive_count=1
-    )
+    another = claim(parse_event({**document, "amount_rupiah": 1}), worker="now", receive_count=1)
 
     assert isinstance(repeat, Duplicate)
     assert isinstance(another, Conflict)

@@ -11,25 +11,23 @@ from uuid import uuid4
 
 import structlog
 from django.conf import settings
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 from psycopg.errors import UniqueViolation
 
 from orders import payment_methods, stock
+from orders.email_addresses import mailable
 from orders.exceptions import (
     CheckoutRefused,
     DuplicateSku,
     EmptyCart,
-    InvalidEmail,
     NotEnoughStock,
     QuantityOutOfRange,
     TooManyLines,
     UnknownPaymentMethod,
     UnknownSku,
 )
-from orders.idempotency import check_key, claim_key
+from orders.idempotency import check_key, claim_key, scope_of
 from orders.models import GUEST, SKU_PATTERN, Order, OrderLine, Product
 from orders.order_numbers import new_order_number
 from orders.sentences import Sentence
@@ -133,7 +131,7 @@ def _place(
     refusal = None
     try:
         _check_cart(items)
-        _check_email(email)
+        order.email = mailable(email)
         if payment_method not in payment_methods.enabled():
             raise UnknownPaymentMethod(payment_methods.enabled())
         lines = _lines_of(order, items)
@@ -148,7 +146,13 @@ def _place(
         payment_method=order.payment_method,
         total_rupiah=order.total_rupiah,
     )
-    known = claim_key(scope=user_id, key=key, body=body, order_id=order.pk, response=asdict(placed))
+    known = claim_key(
+        scope=scope_of(user_id, email),
+        key=key,
+        body=body,
+        order_id=order.pk,
+        response=asdict(placed),
+    )
     if known is not None:
         return Placed(**known.response), False
     if refusal is not None:
@@ -209,24 +213,6 @@ def _check_cart(items: Sequence[Item]) -> None:
                 ),
                 field=f"items[{index}].sku",
             )
-
-
-def _check_email(email: str) -> None:
-    longest = Order._meta.get_field("email").max_length or 0
-    try:
-        validate_email(email)
-    except ValidationError:
-        raise InvalidEmail(
-            Sentence("must be an email address", "harus berupa alamat surel")
-        ) from None
-    if len(email) > longest:
-        raise InvalidEmail(
-            Sentence(
-                "must be at most {longest} characters",
-                "paling panjang {longest} karakter",
-                longest=longest,
-            )
-        )
 
 
 def _lines_of(order: Order, items: Sequence[Item]) -> list[OrderLine]:

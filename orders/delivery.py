@@ -8,6 +8,7 @@ import smtplib
 import threading
 import time
 from dataclasses import dataclass, field
+from email.errors import MessageError
 from typing import Final, NoReturn
 
 from django.conf import settings
@@ -106,8 +107,13 @@ def _hand_over(email: EmailMessage) -> None:
         _refuse(error.smtp_code)
     except smtplib.SMTPServerDisconnected:
         raise EmailDelayed("the connection broke off") from None
+    except smtplib.SMTPNotSupportedError:
+        raise EmailRefused("the provider does not take such an address") from None
     except smtplib.SMTPException:
         raise
+    except (ValueError, LookupError, MessageError) as error:
+        # What Python's mail library cannot write now, it never can. Its words quote the address.
+        raise EmailRefused(f"it cannot be written: {type(error).__name__}") from None
     except OSError as error:  # refused, reset, timed out, no such host
         raise EmailDelayed(type(error).__name__) from None
 

@@ -54,6 +54,12 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             _S("Send less at a time.", "Kirim lebih sedikit sekaligus."),
         ),
         _type(
+            "unknown-host",
+            400,
+            _S("No shop of this name is here.", "Tidak ada toko dengan nama ini di sini."),
+            _S("Use the name that ALLOWED_HOSTS lists.", "Pakai nama di ALLOWED_HOSTS."),
+        ),
+        _type(
             "invalid-token",
             401,
             _S("The buyer's token is not valid.", "Token pembeli tidak sah."),

@@ -1,5 +1,6 @@
 """The catalogue's full-text search: PostgreSQL, stemmed as Indonesian."""
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -17,6 +18,8 @@ _VECTOR: Final = (
     + SearchVector("sku", config=CONFIG, weight="A")
     + SearchVector("description", config=CONFIG, weight="B")
 )
+_UNKNOWN_TO_POSTGRESQL: Final = re.compile(r"[\x00\ud800-\udfff]")
+_HYPHENS_BEFORE_NO_WORD: Final = re.compile(r"-+(?![\w\"])|-+(?=-)")
 _IN_STOCK: Final = ExpressionWrapper(Q(stock__gt=F("reserved")), output_field=BooleanField())
 
 
@@ -39,10 +42,20 @@ def search_products(query: str) -> QuerySet[Product]:
     those that are sold out.
     """
     products = Product.objects.filter(is_active=True)
-    query = query.replace("\x00", " ")  # PostgreSQL takes no NUL
-    if not query.strip():
+    query = _searchable(query)
+    if not query:
         return products.order_by("-search_in_stock", "name", "pk")
     words = SearchQuery(query, config=CONFIG, search_type="websearch")
     return products.filter(search_vector=words).order_by(
         "-search_in_stock", SearchRank(F("search_vector"), words).desc(), "name", "pk"
     )
+
+
+def _searchable(query: str) -> str:
+    """Return what PostgreSQL can search for, of what people type.
+
+    It takes no NUL and no surrogate, and each hyphen that stands before no word is a level of its
+    stack, which has room for some thirty.
+    """
+    query = _UNKNOWN_TO_POSTGRESQL.sub(" ", query)
+    return _HYPHENS_BEFORE_NO_WORD.sub(" ", query).strip()

@@ -11,13 +11,14 @@ import structlog
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from psycopg import errors
 
-from orders.problems import Problem, problem_response
+from orders.problems import Problem, problem_of, problem_response
 
 log = structlog.get_logger(__name__)
 
+API: Final = "/v1/"
 #: PostgreSQL gave up for us: the lock or the statement took longer than DATABASE_TIMEOUTS.
 _GAVE_UP: Final = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)
 
@@ -31,7 +32,7 @@ class FrontDoorMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         problem = _refusal(request)
         if problem is not None:
-            log.info("request_refused", refusal=problem.type.rpartition(":")[2])
+            log.info("request_refused", refusal=problem.name)
             return problem_response(request, problem)
         return self._get_response(request)
 
@@ -43,13 +44,7 @@ class FrontDoorMiddleware:
             log.warning("database_too_slow", error=type(error.__cause__).__name__)
         else:
             log.error("database_unavailable", error=type(error).__name__, exc_info=error)
-        problem = Problem(
-            status=503,
-            type="try-again",
-            title="This cannot be done right now.",
-            detail="Nothing was changed. Try again after the seconds of Retry-After.",
-        )
-        response = problem_response(request, problem)
+        response = problem_response(request, problem_of("unavailable"))
         response["Retry-After"] = str(settings.WEB_RETRY_AFTER_SECONDS)
         return response
 
@@ -58,17 +53,19 @@ def _refusal(request: HttpRequest) -> Problem | None:
     try:
         request.get_host()
     except DisallowedHost:
-        return Problem(status=400, type="unknown-host", title="No site of this name is here.")
+        return problem_of("unknown-host")
     if request.path.startswith("/v1/webhooks/"):
         return None  # counted by their view, which refuses by itself
     # The web server knows the length of every body, also of one that came in chunks.
     length = request.headers.get("Content-Length") or "0"
-    largest = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    if not (length.isascii() and length.isdigit()) or int(length) > largest:
-        return Problem(
-            status=413,
-            type="too-large",
-            title="The body is too large.",
-            detail=f"It may have at most {largest} bytes.",
-        )
+    if not length.isdecimal() or int(length) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+        return problem_of("body-too-large")
+    if request.path.startswith(API):
+        return None  # its fields are checked one by one
+    if "\0" in request.path or _hold_nul(request.GET) or _hold_nul(request.POST):
+        return problem_of("bad-request")
     return None
+
+
+def _hold_nul(fields: QueryDict) -> bool:
+    return any("\0" in text for name, texts in fields.lists() for text in (name, *texts))

@@ -345,9 +345,9 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "skincare.telemetry.request_id.RequestIdMiddleware",
     "skincare.telemetry.health.HealthMiddleware",
+    "corsheaders.middleware.CorsMiddleware",
     "skincare.front_door.FrontDoorMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "corsheaders.middleware.CorsMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "skincare.json_errors.JsonErrorsMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -6,6 +6,8 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 from django.db.models import Sum
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from orders.catalogue import CATALOGUE
 from orders.models import Product, StockMovement
@@ -144,3 +146,33 @@ def test_the_seeded_products_are_complete_and_found() -> None:
     assert {"Tabir Surya SPF 50 PA++++ 50 ml", "Tabir Surya Stik SPF 50 20 g"} == set(
         found("tabir surya")[:2]
     )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("-" * 33, "- " * 40, '"-' * 60, "-" * 200, "--serum", "serum --", '-"' * 90, '"', '""'),
+        *("\x00", "serum\x00", "\ud800", "!" * 200, "& | ! ( ) : * <->", "or or or", "-or-" * 50),
+        *("a-b-c-" * 33, "'; --", "\\", "%", "_", "serum:*", "\u200f-\u200f", "-\u0301" * 60),
+    ],
+)
+def test_words_of_any_shape_are_searched_for(query: str) -> None:
+    a_product(name="Serum")
+
+    assert set(found(query)) <= {"Serum"}
+
+
+@settings(
+    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(query=st.text(st.sampled_from("-\" a|&!():*<>'\\\x00\ud800é1or"), max_size=200) | st.text())
+def test_no_query_is_too_much_for_postgresql(query: str, db: None) -> None:
+    list(search_products(query[:200]))
+
+
+def test_a_hyphen_before_a_word_still_excludes_it() -> None:
+    a_product(name="Serum Mawar")
+    a_product(name="Serum")
+
+    assert found("serum -mawar") == ["Serum"]
+    assert found('serum -"serum mawar"') == ["Serum"]

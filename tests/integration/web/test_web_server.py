@@ -169,6 +169,7 @@ def test_a_request_that_is_being_sent_at_the_end_is_answered(
     web = start_web()
     client = connect(web)
     client.send("GET /v1/products HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+    assert web.get("/healthz").ok  # so the connection before it was accepted
 
     os.kill(web.process.pid, signal.SIGTERM)
     wait_until(

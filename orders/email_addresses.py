@@ -1,0 +1,46 @@
+"""Which email addresses the shop takes: those that can really be mailed."""
+
+from typing import Final
+
+from django.core.mail import EmailMessage
+from email_validator import EmailNotValidError, validate_email
+
+from orders.exceptions import InvalidEmail
+from orders.models import Order
+from orders.sentences import Sentence
+
+_LONGEST: Final[int] = Order._meta.get_field("email").max_length or 0
+
+
+def mailable(address: str) -> str:
+    """Return the address in the form that is stored and mailed: ASCII, the domain in IDNA.
+
+    Raises `InvalidEmail` for anything but a dot-atom before the @ and a public domain after it: no
+    quoted names, no literals like [127.0.0.1], no localhost, no text that only looks like one.
+    Whether the mailbox is there is not asked.
+    """
+    if len(address) > _LONGEST:
+        raise InvalidEmail(
+            Sentence(
+                "must be at most {longest} characters",
+                "paling panjang {longest} karakter",
+                longest=_LONGEST,
+            )
+        )
+    try:
+        checked = validate_email(
+            address,
+            strict=True,
+            allow_smtputf8=False,
+            allow_quoted_local=False,
+            allow_domain_literal=False,
+            check_deliverability=False,
+        )
+        mailed = checked.ascii_email or ""
+        # What Python's mail library cannot write is refused now, not by the worker.
+        written = EmailMessage(to=[mailed]).message()["To"]
+    except (EmailNotValidError, ValueError, UnicodeError):
+        written = mailed = ""
+    if not mailed or written != mailed or len(mailed) > _LONGEST:
+        raise InvalidEmail(Sentence("must be an email address", "harus berupa alamat surel"))
+    return mailed

@@ -55,7 +55,7 @@ def body_hash(body: dict[str, Any]) -> str:
 #: its foreign key is checked when the transaction commits.
 _CLAIM: Final = """
 INSERT INTO orders_checkoutrequest (scope, key, body_hash, order_id, response, created_at)
-SELECT %(scope)s, %(key)s, %(hash)s, %(order)s, %(response)s, clock_timestamp()
+SELECT %(scope)s, %(key)s, %(hash)s, %(order)s::uuid, %(response)s::jsonb, clock_timestamp()
 WHERE NOT EXISTS (  -- the release before this one knew one scope for all guests
     SELECT FROM orders_checkoutrequest
     WHERE scope = %(before)s AND key = %(key)s AND body_hash = %(hash)s
@@ -86,9 +86,12 @@ def claim_key(
     """
     wanted = body_hash(body)
     before = GUEST if scope.startswith(f"{GUEST}:") else scope
-    values = {"scope": scope, "before": before, "key": key, "hash": wanted, "order": order_id}
+    values = {
+        **{"scope": scope, "before": before, "key": key, "hash": wanted},
+        **{"order": str(order_id), "response": json.dumps(response)},
+    }
     with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, {**values, "response": json.dumps(response)})
+        cursor.execute(_CLAIM, values)
         if cursor.rowcount == 1:  # Django's own way does not say whether it inserted
             return None
     known = CheckoutRequest.objects.filter(key=key, scope__in={scope, before})

@@ -87,8 +87,12 @@ def claim_key(
     wanted = body_hash(body)
     before = GUEST if scope.startswith(f"{GUEST}:") else scope
     values = {
-        **{"scope": scope, "before": before, "key": key, "hash": wanted},
-        **{"order": str(order_id), "response": json.dumps(response)},
+        "scope": scope,
+        "before": before,
+        "key": key,
+        "hash": wanted,
+        "order": str(order_id),
+        "response": json.dumps(response),
     }
     with connection.cursor() as cursor:
         cursor.execute(_CLAIM, values)

@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from psycopg import errors
 
 from orders.problems import Problem, problem_of, problem_response
+from skincare.events.database_sessions import is_away
 
 log = structlog.get_logger(__name__)
 
@@ -38,7 +39,7 @@ class FrontDoorMiddleware:
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         """Answer for the database; any other error is Django's."""
-        if not isinstance(error, OperationalError | InterfaceError):
+        if not isinstance(error, OperationalError | InterfaceError) and not is_away(error):
             return None
         if isinstance(error.__cause__, _GAVE_UP):
             log.warning("database_too_slow", error=type(error.__cause__).__name__)

@@ -102,7 +102,21 @@ DATABASES = {
         in_production=IN_PRODUCTION,
     )
 }
-DATABASES["default"].update(CONN_MAX_AGE=300, CONN_HEALTH_CHECKS=True)
+DATABASES["default"].update(
+    CONN_MAX_AGE=300,
+    CONN_HEALTH_CHECKS=True,
+    DISABLE_SERVER_SIDE_CURSORS=True,  # a pooler in transaction mode loses them
+)
+# A host that went away without a word is noticed within seconds; a server that is a reader since a
+# failover is no server of ours. The limits of a session: skincare.events.database_sessions.
+for option, value in {
+    "tcp_user_timeout": 10_000,  # milliseconds
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "target_session_attrs": "read-write",
+}.items():
+    DATABASES["default"]["OPTIONS"].setdefault(option, value)
 
 AWS_REGION = required("AWS_REGION", development="ap-southeast-3")
 check_region("AWS_REGION", AWS_REGION)
@@ -267,14 +281,6 @@ if not Path(SQS_POLICY.health_file).is_absolute():
         "Start it with a /."
     )
 CLAIM_LEASE_SECONDS = 100
-# A transaction that waits longer than its claim lasts belongs to a process that died or hangs: its
-# locks must not keep the worker out that takes the event over.
-DATABASES["default"]["OPTIONS"]["options"] = " ".join(
-    [
-        DATABASES["default"]["OPTIONS"].get("options", ""),
-        f"-c idle_in_transaction_session_timeout={CLAIM_LEASE_SECONDS}s",
-    ]
-).strip()
 # service → seconds that a statement may wait for a lock, and take in all. Commands have no limit.
 DATABASE_TIMEOUTS = {"api": (2, 4), "worker": (10, 30), "relay": (5, 30)}
 EMAIL_TRIES = 3

@@ -10,7 +10,7 @@ class EventsConfig(AppConfig):
         from django.db.backends.signals import connection_created
 
         from skincare.events import checks, gauges, relay  # noqa: F401  (checks registers itself)
-        from skincare.events.time_limits import limit_time
+        from skincare.events.database_sessions import prepare_session
 
-        connection_created.connect(limit_time, dispatch_uid="skincare.events.time_limits")
+        connection_created.connect(prepare_session, dispatch_uid="skincare.events.sessions")
         relay.every(gauges.EVERY_SECONDS, "report_backlog", gauges.report_backlog)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from django.conf import settings
@@ -12,10 +12,11 @@ from django.db import close_old_connections, connection, transaction
 from django.utils import timezone
 
 from skincare.events.claim import Claim, Conflict, Duplicate, InProgress, claim
+from skincare.events.database_sessions import is_away
 from skincare.events.exceptions import InvalidEvent, LostClaim, NotificationDelayed, TerminalError
 from skincare.events.handlers import Handler, handler_for
 from skincare.events.schema import Event, parse_event
-from skincare.sqs.outcome import RetryLater, Terminal
+from skincare.sqs.outcome import RetryLater, Terminal, Unavailable
 from skincare.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -23,6 +24,10 @@ log = structlog.get_logger(__name__)
 #: A lease that ends while we wait must have ended by the database's clock too.
 _LEASE_MARGIN_SECONDS = 1.0
 _ERROR_MAX_LENGTH = 2000  # characters kept of an error
+
+
+#: What operators read while the database is away.
+DATABASE: Final = "PostgreSQL"
 
 
 class EventOutcome(StrEnum):
@@ -38,7 +43,8 @@ def process(document: Mapping[str, Any], *, receive_count: int, worker: str) -> 
     """Process one event document, once.
 
     Returns when the message may be deleted. Otherwise raises and the message stays: `Terminal`
-    (straight to the dead-letter queue), `RetryLater` (another worker holds the event), or the
+    (straight to the dead-letter queue), `RetryLater` (another worker holds the event),
+    `Unavailable` (the database is away: tried again in place, at the cost of no receive), or the
     handler's own error (another try after the backoff).
     """
     try:
@@ -58,7 +64,14 @@ def process(document: Mapping[str, Any], *, receive_count: int, worker: str) -> 
 
 
 def _process(event: Event, *, receive_count: int, worker: str) -> EventOutcome:
-    answer = claim(event, worker=worker, receive_count=receive_count)
+    try:
+        answer = claim(event, worker=worker, receive_count=receive_count)
+    except DatabaseError as error:
+        if not is_away(error):
+            raise
+        log.warning("database_away", error=type(error).__name__)
+        _drop_connection()
+        raise Unavailable(DATABASE) from error
     match answer:
         case Duplicate():
             log.info("event_duplicate")
@@ -133,6 +146,11 @@ def _put_off(event: Event, held: Claim, delay: NotificationDelayed) -> bool:
     return True
 
 
+def _drop_connection() -> None:
+    if not connection.in_atomic_block:  # a caller's transaction is not ours to end
+        connection.close()
+
+
 def _text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:_ERROR_MAX_LENGTH].replace("\x00", "")
 
@@ -145,11 +163,11 @@ def _metric_type(event: Event) -> str:
 def _record_failure(event: Event, held: Claim, error: Exception) -> None:
     """Write the error on the claim, so that the next receive may claim at once.
 
-    Raises `RetryLater` where even that fails: then the lease has to run out first, and a receive
-    before that would be wasted.
+    Raises `Unavailable` where the database is away; else `RetryLater` where even that fails: then
+    the lease has to run out first, and a receive before that would be wasted.
     """
     log.warning("event_failed", attempts=held.attempts, error=type(error).__name__, exc_info=error)
-    if not connection.in_atomic_block:  # a caller's transaction is not ours to end
+    if not connection.in_atomic_block:
         close_old_connections()  # the error may be that the database has cut us off
     try:
         held.fail(_text(error))
@@ -158,6 +176,9 @@ def _record_failure(event: Event, held: Claim, error: Exception) -> None:
         return
     except DatabaseError as unrecorded:
         log.warning("event_failure_not_recorded", error=type(unrecorded).__name__)
+        if is_away(error) and is_away(unrecorded):
+            _drop_connection()
+            raise Unavailable(DATABASE) from error
         wait = settings.CLAIM_LEASE_SECONDS + _LEASE_MARGIN_SECONDS
         raise RetryLater("the database did not take the failure", after=wait) from error
     metrics.count("EventsFailed", event_type=_metric_type(event))

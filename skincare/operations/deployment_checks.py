@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Final, Literal
 from botocore.exceptions import BotoCoreError, ClientError
 from django.conf import settings
 from django.core.checks import ERROR, run_checks
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from skincare.connections import is_local
+from skincare.events.database_sessions import (
+    LimitedTransactions,
+    limits_in_force,
+    limits_of,
+    prepare_session,
+)
 from skincare.operations.dead_letter_actions import open_queue, sqs_client
 from skincare.sqs.client import error_code
 from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable
@@ -61,7 +67,7 @@ class Finding:
 def check_deployment(role: Role) -> Iterator[Finding]:
     """Yield the findings for a role, each as soon as it is known. Changes nothing, anywhere."""
     yield from _settings()
-    yield from _database()
+    yield from _database(role)
     yield from _queue(role)
     yield from _dead_letter_queue(role)
     if role == "worker":
@@ -76,11 +82,12 @@ def _settings() -> Iterator[Finding]:
         yield Finding("settings")
 
 
-def _database() -> Iterator[Finding]:
+def _database(role: Role) -> Iterator[Finding]:
     try:
         connection.ensure_connection()
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        limits = _limits(role)
     except DatabaseError as error:
         yield Finding(
             "database",
@@ -88,12 +95,34 @@ def _database() -> Iterator[Finding]:
             "whether the server is up",
         )
         return
-    yield Finding("database")
+    yield limits
     if not is_local(connection.settings_dict["HOST"]):
         yield _database_tls()
     names = ", ".join(f"{migration.app_label} {migration.name}" for migration, _ in missing)
     fix = f"not applied: {names}. Run manage.py migrate."
     yield Finding("migrations", fix if missing else "")
+
+
+def _limits(role: Role) -> Finding:
+    """Read back, in a transaction like those of the role, which limits are really in force."""
+    prepare_session(connection=connection, service=role)
+    wanted = limits_of(role)
+    with transaction.atomic():
+        found = limits_in_force(wanted)
+    wrong = [
+        f"{name} is {found[name]}, not {wanted[name]}"
+        for name in wanted
+        if found[name] != wanted[name]
+    ]
+    if wrong:
+        return Finding(
+            "database",
+            f"{'; '.join(wrong)}: what is between us and PostgreSQL loses the settings of a "
+            "transaction. Use a pooler in transaction or session mode",
+        )
+    is_pooled = any(isinstance(one, LimitedTransactions) for one in connection.execute_wrappers)
+    note = "through a pooler: the limits are set in each transaction" if is_pooled else ""
+    return Finding("database", note=note)
 
 
 def _database_tls() -> Finding:

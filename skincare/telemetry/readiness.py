@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from django.db import connection
+from django.db import OperationalError, connection
 
 
 class BoundedCheck:
@@ -51,13 +51,15 @@ class _Run:
 
 
 def ask_database() -> None:
-    """Connect, ask something, and hang up: what a new request needs to work.
+    """Connect, ask whether we may write, and hang up: what a new request needs to work.
 
-    Raises django.db.Error.
+    Raises django.db.Error, also for a server that is a reader since a failover.
     """
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT 1")
+            cursor.execute("SHOW transaction_read_only")
+            if cursor.fetchone() != ("off",):
+                raise OperationalError("the database is read-only")
     finally:
         connection.close()
 

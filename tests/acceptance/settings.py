@@ -21,6 +21,3 @@ RELAY_SWEEP_SECONDS = 0.5
 RELAY_BACKOFF_SECONDS = (0.1, 1.0)
 EMAIL_TIMEOUT = 0.4
 PUT_OFF_SECONDS = (0.5, 4.0)
-DATABASES["default"]["OPTIONS"]["options"] = (  # noqa: F405
-    f"-c idle_in_transaction_session_timeout={CLAIM_LEASE_SECONDS}s"
-)

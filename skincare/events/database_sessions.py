@@ -1,0 +1,121 @@
+"""A session of PostgreSQL: its limits, whether it can do the work, and when there is none to have.
+
+A session that hangs with a row locked costs a request seconds and a clear answer, not a thread
+until it goes. Commands (`manage`) have no limit of locks and statements: a migration may take as
+long as it needs. A transaction that waits longer than its claim lasts belongs to a process that
+died or hangs: its locks must not keep the worker out that takes the event over.
+
+Through a pooler in transaction mode (PgBouncer, RDS Proxy) a session has no settings of its own,
+and what one client set there another one would find: each transaction sets the limits then.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MethodType
+from typing import Any, Final
+
+import psycopg
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg.pq import TransactionStatus
+
+from skincare.telemetry.identity import current_service
+
+#: PostgreSQL's words for "not now": it stops, starts, is full, or is a reader since a failover.
+#: https://www.postgresql.org/docs/current/errcodes-appendix.html
+_AWAY: Final = frozenset(
+    {"25006", "25P03", "53100", "53200", "53300", "57P01", "57P02", "57P03", "57P05"}
+)
+_CONNECTION_EXCEPTION: Final = "08"
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether the database is away, or cannot write: what failed says nothing about the event."""
+    if not isinstance(error, DatabaseError | InterfaceError):
+        return False
+    sqlstate = getattr(error.__cause__, "sqlstate", None)
+    if sqlstate is None:  # no answer at all
+        return isinstance(error, OperationalError | InterfaceError)
+    return sqlstate in _AWAY or sqlstate.startswith(_CONNECTION_EXCEPTION)
+
+
+def limits_of(service: str) -> dict[str, str]:
+    """Return the limits of a service's sessions, by PostgreSQL's names, in milliseconds."""
+    limits = {"idle_in_transaction_session_timeout": settings.CLAIM_LEASE_SECONDS}
+    if service in settings.DATABASE_TIMEOUTS:
+        lock, statement = settings.DATABASE_TIMEOUTS[service]
+        limits |= {"lock_timeout": lock, "statement_timeout": statement}
+    return {name: f"{seconds * 1000:.0f}ms" for name, seconds in limits.items()}
+
+
+def prepare_session(
+    *, connection: BaseDatabaseWrapper, service: str | None = None, **_: Any
+) -> None:
+    """Limit a new session, and have it dropped as soon as it cannot write.
+
+    Connected to Django's `connection_created`.
+    """
+    connection.is_usable = MethodType(_can_write, connection)  # type: ignore[method-assign]
+    connection.execute_wrappers = [
+        wrapper
+        for wrapper in connection.execute_wrappers
+        if not isinstance(wrapper, LimitedTransactions)
+    ]
+    limits = limits_of(service or current_service())
+    raw = connection.connection
+    # A pooler gives clients a number of its own, for their cancel requests.
+    with connection.wrap_database_errors:
+        found = raw.execute(
+            f"SELECT {_set(limits, is_local=False)} WHERE pg_backend_pid() = %s",
+            [*limits.values(), raw.info.backend_pid],
+        ).fetchone()
+    if found is None:
+        connection.execute_wrappers.append(LimitedTransactions(limits))
+
+
+def limits_in_force(names: Mapping[str, str]) -> dict[str, str]:
+    """Return what PostgreSQL itself says of these limits, within a transaction as ours are."""
+    with connection.cursor() as cursor:
+        found = {}
+        for name in names:
+            cursor.execute(
+                "SELECT setting || COALESCE(unit, '') FROM pg_settings WHERE name = %s", [name]
+            )
+            found[name] = cursor.fetchone()[0]
+    return found
+
+
+class LimitedTransactions:
+    """Sets the limits before the first statement of each transaction."""
+
+    def __init__(self, limits: Mapping[str, str]) -> None:
+        self._limits = limits
+
+    def __call__(
+        self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
+    ) -> Any:
+        raw = context["connection"].connection
+        if raw is not None and not raw.autocommit and _is_idle(raw):
+            with context["connection"].wrap_database_errors:
+                raw.execute(f"SELECT {_set(self._limits, is_local=True)}", [*self._limits.values()])
+        return execute(sql, params, many, context)
+
+
+def _is_idle(raw: Any) -> bool:
+    return raw.info.transaction_status == TransactionStatus.IDLE
+
+
+def _set(limits: Mapping[str, str], *, is_local: bool) -> str:
+    return ", ".join(f"set_config('{name}', %s, {str(is_local).lower()})" for name in limits)
+
+
+def _can_write(wrapper: BaseDatabaseWrapper) -> bool:
+    """Whether the session works and is no reader: Django asks before each request and event."""
+    if wrapper.connection is None:
+        return False
+    try:
+        with wrapper.connection.cursor() as cursor:
+            cursor.execute("SHOW transaction_read_only")
+            return cursor.fetchone() == ("off",)
+    except psycopg.Error:
+        return False

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from botocore.exceptions import BotoCoreError, ClientError
 from kombu.asynchronous import Hub
 
-from skincare.sqs.async_client import NO_ANSWER, AsyncSQS, Result, SQSError
+from skincare.sqs.async_client import LATE, NO_ANSWER, AsyncSQS, Result, SQSError
 from skincare.sqs.backoff import ACKNOWLEDGE_BACKOFF, full_jitter
 from skincare.sqs.client import MAX_ENTRIES, in_batches, make_client
 from skincare.sqs.decoder import ReceivedMessage
@@ -59,7 +59,8 @@ class BatchedAcknowledger:
     """Collects acknowledgements of one queue and one kind, and sends them in batches.
 
     A batch goes out when it is full or `linger` seconds after its first entry. What fails is sent
-    again while the message is still ours, then given up: SQS shows it again by itself.
+    again while the message is still ours, then given up: SQS shows it again by itself. Whatever
+    goes wrong with an answer or a timer, `supervise` sees that each is sent.
     """
 
     action: ClassVar[str]
@@ -88,8 +89,10 @@ class BatchedAcknowledger:
         self._frozen = False
         self._collected: list[Acknowledgement] = []
         self._timer: Any = None
-        self._in_call: dict[int, Sequence[Acknowledgement]] = {}
-        self._waiting_for_retry: dict[int, list[Acknowledgement]] = {}
+        #: With the `time.monotonic()` at which the answer, or the retry, is due.
+        self._in_call: dict[int, tuple[float, Sequence[Acknowledgement]]] = {}
+        self._waiting_for_retry: dict[int, tuple[float, Sequence[Acknowledgement]]] = {}
+        self._flush_at = 0.0
         self._numbers = 0
         #: Whether our role lacks the permission, as far as the answers show.
         self.denied = False
@@ -97,12 +100,12 @@ class BatchedAcknowledger:
     @property
     def unfinished(self) -> list[Acknowledgement]:
         """All that SQS has not confirmed, in no order."""
-        groups = [self._collected, *self._in_call.values(), *self._waiting_for_retry.values()]
-        return [acknowledgement for group in groups for acknowledgement in group]
+        timed = (*self._in_call.values(), *self._waiting_for_retry.values())
+        return self._collected + [one for _, group in timed for one in group]
 
     def __len__(self) -> int:
-        groups = [self._collected, *self._in_call.values(), *self._waiting_for_retry.values()]
-        return sum(len(group) for group in groups)
+        timed = (*self._in_call.values(), *self._waiting_for_retry.values())
+        return len(self._collected) + sum(len(group) for _, group in timed)
 
     def add(self, acknowledgement: Acknowledgement) -> None:
         """Send it soon. Returns at once."""
@@ -112,6 +115,7 @@ class BatchedAcknowledger:
         if len(self._collected) >= MAX_ENTRIES:
             self.flush()
         elif self._timer is None:
+            self._flush_at = time.monotonic() + self._linger
             self._timer = self._hub.call_later(self._linger, self.flush)
 
     def flush(self) -> None:
@@ -141,7 +145,7 @@ class BatchedAcknowledger:
     def _send(self, batch: Sequence[Acknowledgement]) -> None:
         self._numbers += 1
         number = self._numbers
-        self._in_call[number] = batch
+        self._in_call[number] = (time.monotonic() + self._call_timeout, batch)
         entries = [{"Id": str(n), **self.entry(one)} for n, one in enumerate(batch)]
         self._sqs.call(
             self.action,
@@ -150,8 +154,29 @@ class BatchedAcknowledger:
             done=lambda result: self._answered(number, result),
         )
 
+    def supervise(self) -> None:
+        """Make up for an answer that never came, or a timer that did not fire."""
+        late = time.monotonic() - LATE
+        for number, (due_at, _) in list(self._in_call.items()):
+            if due_at < late:
+                self._answered(number, SQSError(0, NO_ANSWER, "the answer was lost"))
+        for number, (due_at, _) in list(self._waiting_for_retry.items()):
+            if due_at < late:
+                self._retry(number)
+        if self._collected and not self._frozen and self._flush_at < late:
+            self.flush()
+
     def _answered(self, number: int, result: Result) -> None:
-        batch = self._in_call.pop(number)
+        if number not in self._in_call:
+            return  # given up already
+        _, batch = self._in_call.pop(number)
+        try:
+            self._take(batch, result)
+        except Exception:
+            log.exception("acknowledgement_answer_failed", extra={"action": self.action})
+            self._keep_for_retry(batch, ACKNOWLEDGE_BACKOFF[1])
+
+    def _take(self, batch: Sequence[Acknowledgement], result: Result) -> None:
         errors = batch_errors(result, len(batch))
         for position, acknowledgement in enumerate(batch):
             if position not in errors:
@@ -180,10 +205,12 @@ class BatchedAcknowledger:
             self._report(
                 error, [failed for failed, its_error in again if its_error == error], delay
             )
+        self._keep_for_retry([one for one, _ in again], delay)
+
+    def _keep_for_retry(self, batch: Sequence[Acknowledgement], delay: float) -> None:
         self._numbers += 1
-        number = self._numbers
-        self._waiting_for_retry[number] = [one for one, _ in again]
-        self._hub.call_later(delay, self._retry, number)
+        self._waiting_for_retry[self._numbers] = (time.monotonic() + delay, batch)
+        self._hub.call_later(delay, self._retry, self._numbers)
 
     def _report(self, error: SQSError, failed: list[Acknowledgement], delay: float | None) -> None:
         log.log(
@@ -203,7 +230,8 @@ class BatchedAcknowledger:
             notify(self._observer.acknowledgement_denied, self.action)
 
     def _retry(self, number: int) -> None:
-        for acknowledgement in self._waiting_for_retry.pop(number, ()):
+        _, batch = self._waiting_for_retry.pop(number, (0.0, ()))
+        for acknowledgement in batch:
             self.add(acknowledgement)
 
     def _give_up(self, acknowledgement: Acknowledgement, error: SQSError) -> None:

@@ -45,8 +45,11 @@ _CREDENTIAL_CODES = frozenset(
 )
 _DENIED_CODES = frozenset({"AccessDenied", "AccessDeniedException", "KMS.AccessDeniedException"})
 
-#: Seconds between two looks whether new credentials are there.
+#: Seconds between two looks whether new credentials are there, and in all.
 _CREDENTIALS_PAUSE = 0.05
+_CREDENTIALS_WAIT = 5.0
+#: Seconds by which an answer may be later than its call's timeout; after that, it was lost.
+LATE = _CREDENTIALS_WAIT + 5.0
 
 NO_CREDENTIALS = "NoCredentials"
 NOT_SENT = "NotSent"
@@ -105,16 +108,32 @@ class AsyncSQS:
         *,
         timeout: float,
         done: Callable[[Result], None],
+        sent: Callable[[], None] = lambda: None,
     ) -> None:
         """Call `action`; `done` gets the answer or an SQSError, from the loop.
 
-        A call that cannot be sent is answered before this returns. While refused credentials are
-        being replaced, it waits for the new ones.
+        `timeout` (seconds) counts from when it is sent, and `sent` is called then. A call that
+        cannot be sent is answered before this returns. While refused credentials are being
+        replaced, it waits for the new ones, but not for long.
         """
-        if self._credentials.renewing and timeout > _CREDENTIALS_PAUSE:
-            left = timeout - _CREDENTIALS_PAUSE
-            wait = partial(self.call, action, arguments, timeout=left, done=done)
-            self._hub.call_later(_CREDENTIALS_PAUSE, wait)
+        self._call_when_possible(action, arguments, timeout, done, sent, _CREDENTIALS_WAIT)
+
+    def _call_when_possible(
+        self,
+        action: str,
+        arguments: Mapping[str, Any],
+        timeout: float,
+        done: Callable[[Result], None],
+        sent: Callable[[], None],
+        patience: float,
+    ) -> None:
+        if self._credentials.renewing:
+            if patience <= 0:
+                done(SQSError(0, NO_CREDENTIALS, "refused, and no new ones yet"))
+                return
+            left = patience - _CREDENTIALS_PAUSE
+            again = partial(self._call_when_possible, action, arguments, timeout, done, sent, left)
+            self._hub.call_later(_CREDENTIALS_PAUSE, again)
             return
         credentials = self._credentials.current()
         if credentials is None:
@@ -122,6 +141,7 @@ class AsyncSQS:
             done(SQSError(0, NO_CREDENTIALS, "the default chain has no credentials"))
             return
         try:
+            sent()
             self._post(credentials, action, arguments, timeout=timeout, done=done)
         except Exception as error:  # raised in a timer, it would end the polling
             log.exception("call_not_sent", extra={"action": action})
@@ -147,9 +167,11 @@ class AsyncSQS:
 
         def answered(reply: Reply) -> None:
             result = parse_reply(reply)
-            if isinstance(result, SQSError) and result.credentials_refused:
-                self._credentials.renew()
-            done(result)
+            try:
+                if isinstance(result, SQSError) and result.credentials_refused:
+                    self._credentials.renew()
+            finally:
+                done(result)
 
         self._http.post(
             self._endpoint, dict(request.headers.items()), body, timeout=timeout, done=answered

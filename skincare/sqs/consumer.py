@@ -171,7 +171,10 @@ class Consumer:
 
     def _receive(self, messages: list[ReceivedMessage]) -> None:
         for message in messages:
-            self._accept(message)
+            try:
+                self._accept(message)
+            except Exception:  # whatever it is, it must cost no more than this message
+                log.exception("message_not_taken", extra=message.log_fields)
 
     def _accept(self, message: ReceivedMessage) -> None:
         try:
@@ -339,6 +342,9 @@ class Consumer:
         """Do what time demands. To be called every few seconds, from the loop."""
         for state in self._queues.values():
             state.waiting_room.keep_invisible()
+            state.poller.supervise()
+            for acknowledger in (state.deletes, state.visibility_changes, state.extensions):
+                acknowledger.supervise()
 
     # -- The end -----------------------------------------------------------------------------------
 

@@ -57,12 +57,14 @@ class Credentials:
 
     def _ask_in_thread(self, *, search: bool) -> None:
         self._asked = time.monotonic()
-        threading.Thread(
-            target=self._ask,
-            kwargs={"search": search},
-            name="sqs-credentials",
-            daemon=True,
-        ).start()
+        thread = threading.Thread(
+            target=self._ask, kwargs={"search": search}, name="sqs-credentials", daemon=True
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:  # no more threads: the old credentials may still do
+            self.renewing = False
+            log.warning("credentials_not_renewed", extra={"error": type(error).__name__})
 
     def _ask(self, *, search: bool) -> None:
         with self._busy:

@@ -79,7 +79,7 @@ def read_received(
 def _receive_count(attributes: object) -> int:
     try:
         return max(1, int(attributes["ApproximateReceiveCount"]))  # type: ignore[index]
-    except (TypeError, ValueError, KeyError):
+    except (TypeError, ValueError, KeyError, OverflowError):  # the last: 1e999
         return 1
 
 

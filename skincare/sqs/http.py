@@ -74,8 +74,8 @@ class HttpClient:
         curl.setopt(pycurl.WRITEDATA, answer)
         curl.setopt(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1)
         curl.setopt(pycurl.NOSIGNAL, 1)
-        curl.setopt(pycurl.CONNECTTIMEOUT_MS, round(self._connect_timeout * 1000))
-        curl.setopt(pycurl.TIMEOUT_MS, round(timeout * 1000))
+        curl.setopt(pycurl.CONNECTTIMEOUT_MS, max(round(self._connect_timeout * 1000), 1))
+        curl.setopt(pycurl.TIMEOUT_MS, max(round(timeout * 1000), 1))
         if self._ca_bundle:
             curl.setopt(pycurl.CAINFO, self._ca_bundle)
         self._multi.add_handle(curl)

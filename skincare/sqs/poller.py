@@ -5,12 +5,13 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from kombu.asynchronous import Hub
 
-from skincare.sqs.async_client import GARBAGE, AsyncSQS, Result, SQSError
+from skincare.sqs.async_client import GARBAGE, LATE, NO_ANSWER, AsyncSQS, Result, SQSError
 from skincare.sqs.backoff import POLL_BACKOFF, full_jitter
 from skincare.sqs.decoder import ReceivedMessage, read_received
 from skincare.sqs.policy import Observer, SQSPolicy, notify
@@ -39,10 +40,20 @@ class PollerState(StrEnum):
     STOPPED = "stopped"
 
 
+@dataclass(eq=False)
+class _Poll:
+    """One ReceiveMessage. Times are of `time.monotonic()`."""
+
+    began_at: float
+    #: When the call went out, so the earliest moment at which SQS can have given out a message.
+    sent_at: float
+
+
 class Poller:
     """Polls one queue as long as slots are free. At most one poll is in flight.
 
     `receive` gets what a poll brought; `release` gets what the last poll brought after `leave`.
+    Whatever goes wrong with an answer or a timer, `supervise` sees that another poll follows.
     """
 
     def __init__(
@@ -70,6 +81,8 @@ class Poller:
         self._receive = receive
         self._release = release
         self._timer: Any = None
+        self._due_at = 0.0  # `time.monotonic()` at which the timer is to fire
+        self._poll_in_flight: _Poll | None = None
         self._round_trip = 0.0  # seconds, of the last poll that brought messages
         self._paused = False
         self.state = PollerState.STOPPED
@@ -124,6 +137,7 @@ class Poller:
         self._cancel_timer()
         self.state = PollerState.SCHEDULED
         self.unanswered_since = self.unanswered_since or time.monotonic()
+        self._due_at = time.monotonic() + delay
         self._timer = self._hub.call_later(delay, self._poll)
 
     def _cancel_timer(self) -> None:
@@ -148,7 +162,12 @@ class Poller:
             self.unanswered_since = None
         self.state = PollerState.POLLING
         self._counts["polls"] += 1
-        started = time.monotonic()
+        now = time.monotonic()
+        poll = self._poll_in_flight = _Poll(began_at=now, sent_at=now)
+
+        def sent() -> None:
+            poll.sent_at = time.monotonic()
+
         self._sqs.call(
             "ReceiveMessage",
             {
@@ -159,12 +178,44 @@ class Poller:
                 "MessageSystemAttributeNames": ["ApproximateReceiveCount"],
             },
             timeout=self._policy.poll_timeout,
-            done=lambda result: self._answered(started, result),
+            done=lambda result: self._answered(poll, result),
+            sent=sent,
         )
 
-    def _answered(self, started: float, result: Result) -> None:
+    def supervise(self) -> None:
+        """Make up for an answer that never came, or a timer that did not fire."""
+        now = time.monotonic()
+        poll = self._poll_in_flight
+        if poll is not None:
+            if now - poll.began_at > self._policy.poll_timeout + LATE:
+                self._answered(poll, SQSError(0, NO_ANSWER, "the answer was lost"))
+        elif self.state is PollerState.LEAVING:
+            self.state = PollerState.STOPPED
+        elif (
+            self.state is PollerState.POLLING
+            or (self.state in (PollerState.SCHEDULED, PollerState.GATHERING) and self._is_late(now))
+            or (self.state is PollerState.FULL and self._budget.free)
+        ):
+            self._schedule(0.0)
+
+    def _is_late(self, now: float) -> bool:
+        return now - self._due_at > LATE
+
+    def _answered(self, poll: _Poll, result: Result) -> None:
+        if self._poll_in_flight is not poll:
+            return  # given up already
+        self._poll_in_flight = None
         self._budget.unreserve(self.queue)
-        messages = self._read(started, result)
+        try:
+            self._take(poll, result)
+        except Exception:
+            log.exception("poll_answer_failed", extra={"queue": self.queue})
+        finally:
+            if self.state is PollerState.POLLING:
+                self._schedule(POLL_BACKOFF[0])
+
+    def _take(self, poll: _Poll, result: Result) -> None:
+        messages = self._read(poll, result)
         if self.state is PollerState.LEAVING:
             self.state = PollerState.STOPPED
             if isinstance(messages, list):
@@ -175,15 +226,15 @@ class Poller:
             self.failures = 0
             now = self.last_answered = self.unanswered_since = time.monotonic()
             if messages:
-                self._round_trip = now - started
-            early = now - started < min(1.0, self._policy.long_poll or math.inf)
+                self._round_trip = now - poll.sent_at
+            early = now - poll.sent_at < min(1.0, self._policy.long_poll or math.inf)
             if messages or self._budget.free:
                 self._schedule(EMPTY_PAUSE if early and not messages else 0.0)
             else:
                 self._become_full()
             self._receive(messages)
 
-    def _read(self, started: float, result: Result) -> list[ReceivedMessage] | SQSError:
+    def _read(self, poll: _Poll, result: Result) -> list[ReceivedMessage] | SQSError:
         if isinstance(result, SQSError):
             return result
         elements = result.get("Messages") or []
@@ -193,7 +244,7 @@ class Poller:
             read_received(
                 element,
                 queue=self.queue,
-                received_at=started,  # or later: when SQS handed it out, only SQS knows
+                received_at=poll.sent_at,
                 visibility_timeout=self._policy.visibility_timeout,
             )
             for element in elements

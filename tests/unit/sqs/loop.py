@@ -32,9 +32,16 @@ class Loop:
         return timer
 
     def call(
-        self, action: str, arguments: dict[str, Any], *, timeout: float, done: Callable[..., None]
+        self,
+        action: str,
+        arguments: dict[str, Any],
+        *,
+        timeout: float,
+        done: Callable[..., None],
+        sent: Callable[[], None] = lambda: None,
     ) -> None:
-        self.calls.append((action, arguments["Entries"], done))
+        sent()
+        self.calls.append((action, arguments.get("Entries", []), done))
 
     def fire(self) -> float:
         """Fire the timer that was set last; return its delay."""

@@ -225,3 +225,46 @@ def test_a_denial_is_reported_and_forgotten_when_a_call_succeeds(
     loop.answer(succeeded(2))
 
     assert not deletes.denied
+
+
+def test_an_error_while_an_answer_is_read_loses_no_entry(
+    loop: Loop, deletes: Deletes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    add(deletes, 2)
+    loop.fire()
+    monkeypatch.setattr("skincare.sqs.acknowledger.batch_errors", fail)
+    loop.answer(succeeded(2))
+    monkeypatch.undo()
+    assert len(deletes) == 2
+
+    loop.fire()
+    loop.fire()
+    loop.answer(succeeded(2))
+
+    assert (len(loop.calls), len(deletes)) == (2, 0)
+
+
+@pytest.mark.parametrize("state", ["collected", "in a call", "waiting for a retry"])
+def test_a_lost_answer_or_timer_loses_no_entry(
+    loop: Loop, deletes: Deletes, monkeypatch: pytest.MonkeyPatch, state: str
+) -> None:
+    add(deletes, 2)
+    if state != "collected":
+        loop.fire()
+    if state == "waiting for a retry":
+        loop.answer(SQSError(0, NO_ANSWER))
+    calls = len(loop.calls)
+    loop.timers.clear()
+
+    later = time.monotonic() + 20
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    deletes.supervise()
+    while loop.timers and len(loop.calls) == calls:
+        loop.fire()
+
+    assert len(loop.calls) == calls + 1
+    loop.answer(succeeded(2))
+    assert len(deletes) == 0

@@ -25,7 +25,7 @@ from skincare.sqs.acknowledger import (
 from skincare.sqs.async_client import AsyncSQS
 from skincare.sqs.decoder import Incoming, InvalidMessage, ReceivedMessage, decode
 from skincare.sqs.outage import WaitingRoom
-from skincare.sqs.outcome import OUTCOMES, Unavailable, release_delay, within_limits
+from skincare.sqs.outcome import OUTCOMES, TaskFailed, Unavailable, release_delay, within_limits
 from skincare.sqs.policy import Wiring, notify
 from skincare.sqs.poller import Poller, PollerState
 from skincare.sqs.prefetch import PrefetchBudget, PrefetchBuffer
@@ -278,7 +278,7 @@ class Consumer:
             return
         policy = self._wiring.policy
         delay = release_delay(error, receive_count=message.receive_count, policy=policy)
-        reason = str(error) if isinstance(error, OUTCOMES) else type(error).__name__
+        reason = str(error) if isinstance(error, (*OUTCOMES, TaskFailed)) else type(error).__name__
         self._release(message, delay, reason[:200])
 
     def quarantine(self, tag: str, reason: str) -> None:

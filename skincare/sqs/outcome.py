@@ -50,8 +50,12 @@ class Unavailable(Exception):
         return f"{self.what} is unavailable"
 
 
-#: What a task raises on purpose: expected, and its text is fit for a log.
+#: What a task raises on purpose, as opposed to by mistake.
 OUTCOMES = (RetryLater, Terminal, Unavailable)
+
+
+class TaskFailed(Exception):
+    """A task raised an error of this name; its class may not exist in the main process."""
 
 
 def release_delay(

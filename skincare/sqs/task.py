@@ -8,11 +8,12 @@ import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
+from weakref import ref
 
 from billiard.einfo import ExceptionWithTraceback
-from celery import Celery, signals
+from celery import Celery, current_app, signals
 from celery.app.task import Task as CeleryTask
-from celery.app.trace import LOG_RECEIVED
+from celery.app.trace import LOG_RECEIVED, trace_task
 from celery.exceptions import TaskRevokedError, TimeLimitExceeded
 from celery.worker.request import Request as CeleryRequest
 from celery.worker.state import task_ready, task_reserved
@@ -20,7 +21,7 @@ from kombu.message import Message as KombuMessage
 
 from skincare.sqs.consumer import Consumer, Incoming
 from skincare.sqs.decoder import TaskCall
-from skincare.sqs.outcome import OUTCOMES, RetryLater
+from skincare.sqs.outcome import OUTCOMES, RetryLater, TaskFailed, Terminal, Unavailable
 from skincare.sqs.policy import notify
 
 log = logging.getLogger(__name__)
@@ -138,12 +139,65 @@ def strategy(task: CeleryTask, app: Celery, consumer: Any) -> Callable[..., None
     return start
 
 
+#: How a task ended, as its process says it: None, or one of our outcomes' names and its arguments.
+#: Plain data, because the main process must read it whatever classes the task's errors are of.
+Ending = tuple[str, str, float | None] | None
+
+
+def run_in_process(
+    name: str, task_id: str, request: dict[str, Any], args: list[Any], kwargs: dict[str, Any]
+) -> Ending:
+    """Run a task in a process of the pool, and say how it ended."""
+    request.update(args=args, kwargs=kwargs, is_eager=False)
+    try:
+        _, info, _, _ = trace_task(current_app.tasks[name], task_id, args, kwargs, request)
+    except SystemExit as error:  # of the task or of a signal: the process ends
+        raise SystemExit(error.code if isinstance(error.code, int) else 1) from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt from None
+    except BaseException as error:
+        return describe(error)
+    return describe(info.retval) if info else None
+
+
+def describe(error: object) -> Ending:
+    """Return what the main process needs to know of a task's error."""
+    try:
+        match error:
+            case RetryLater():
+                after = error.after
+                is_number = isinstance(after, int | float) and not isinstance(after, bool)
+                return "RetryLater", str(error.reason)[:1000], float(after) if is_number else None  # type: ignore[arg-type]
+            case Terminal():
+                return "Terminal", str(error.reason)[:1000], None
+            case Unavailable():
+                return "Unavailable", str(error.what)[:1000], None
+    except Exception:  # its own `reason` or `__str__` fails
+        log.exception("task_error_unreadable")
+    return "TaskFailed", type(error).__name__[:1000], None
+
+
+def read_ending(ending: Ending) -> BaseException | None:
+    """Return the error that `describe` was about, None for a success."""
+    match ending:
+        case None:
+            return None
+        case ("RetryLater", reason, after):
+            return RetryLater(reason, after)
+        case ("Terminal", reason, _):
+            return Terminal(reason)
+        case ("Unavailable", what, _):
+            return Unavailable(what)
+        case (_, name, _):
+            return TaskFailed(name)
+
+
 class Request(CeleryRequest):
     """One run of a task."""
 
     message: TaskMessage
 
-    def execute_using_pool(self, pool: Any, **kwargs: Any) -> Any:
+    def execute_using_pool(self, pool: Any, **_: Any) -> Any:
         """Start the task, unless its message should rather go to another worker."""
         refusal = self.message.consumer.refusal(self.message.tag)
         if refusal is not None:
@@ -151,28 +205,44 @@ class Request(CeleryRequest):
             self.acknowledged = True
             self.message.consumer.release(self.message.tag, delay=0.0, reason=refusal)
             raise TaskRevokedError(self.id)  # so Celery gives the process back
-        return super().execute_using_pool(pool, **kwargs)
+        if self.revoked():
+            raise TaskRevokedError(self.id)
+        hard, soft = self.time_limits
+        args, kwargs, _embed = self._payload
+        result = pool.apply_async(
+            run_in_process,
+            args=(self.task.name, self.id, self._request_dict, args, kwargs),
+            accept_callback=self.on_accepted,
+            timeout_callback=self.on_timeout,
+            callback=self.on_ending,
+            error_callback=self.on_failure,
+            soft_timeout=soft or self.task.soft_time_limit,
+            timeout=hard or self.task.time_limit,
+            correlation_id=self.id,
+        )
+        self._apply_result = ref(result)
+        return result
 
-    def on_success(self, failed__retval__runtime: tuple[Any, ...], **_: Any) -> None:
+    def on_ending(self, ending: Ending) -> None:
         """The task's process says how it ended."""
-        failed, retval, _runtime = failed__retval__runtime
-        if failed:
-            self.on_failure(retval, return_ok=True)
-            return
-        task_ready(self, successful=True)
-        if not self.acknowledged:
+        error = read_ending(ending)
+        task_ready(self, successful=error is None)
+        if error is not None:
+            self._keep(error)
+        elif not self.acknowledged:
             self.acknowledged = True
             self.message.consumer.done(self.message.tag)
 
     def on_failure(
         self, exc_info: Any, send_failed_event: bool = True, return_ok: bool = False
     ) -> None:
-        """The task raised, or (`return_ok` false) its process died or was killed over it."""
+        """Its process died, or was killed over it."""
         task_ready(self)
         error = exc_info.exception
         if isinstance(error, ExceptionWithTraceback):
             error = error.exc
-        if not return_ok and not isinstance(error, TimeLimitExceeded):  # that one logs itself
+        if not self.acknowledged and not isinstance(error, TimeLimitExceeded):
+            # That one has its own line. One that is acknowledged was killed by ourselves.
             log.error(
                 "task_process_lost",
                 extra={"task": self.name, "task_id": self.id, "error": repr(error)},
@@ -184,9 +254,6 @@ class Request(CeleryRequest):
         if not soft:
             notify(self.message.consumer.observer.task_lost, self.name)
         super().on_timeout(soft, timeout)
-
-    def on_retry(self, exc_info: Any) -> None:
-        self.on_failure(exc_info, return_ok=True)
 
     def acknowledge(self) -> None:
         """Keep the message: Celery calls this for tasks that it revoked or ignored."""

@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import time
+from types import ModuleType
 from typing import Any
 
 from celery import Celery, Task
@@ -185,7 +186,40 @@ def leave(self: Task, line: str) -> None:
             raise KeyboardInterrupt
         case "exception that cannot be pickled":
             raise Unpicklable(lambda: None)
+        case "exception that only this process knows":
+            raise only_here(Exception)
+        case "exit that only this process knows":
+            raise only_here(SystemExit)
+        case "end that only this process knows":
+            raise only_here(BaseException)
+        case "terminal that cannot be rebuilt":
+            raise Closed("warehouse", "sunday")
+        case "exception that cannot be described":
+            raise Nameless
     raise ValueError(line)
+
+
+def only_here(base: type[BaseException]) -> BaseException:
+    """An error of a module that no other process can import."""
+    module = sys.modules.setdefault("only_here", ModuleType("only_here"))
+    module.Odd = type("Odd", (base,), {"__module__": "only_here"})  # type: ignore[attr-defined]
+    return module.Odd("as told")
+
+
+class Closed(Terminal):
+    """Takes other arguments than it hands to its base, so that no pickle of it can be read."""
+
+    def __init__(self, place: str, day: str) -> None:
+        super().__init__(f"{place} is closed on {day}")
+
+
+class Nameless(RetryLater):
+    """Cannot even say what it is."""
+
+    def __init__(self) -> None:
+        super().__init__("x", after=0)
+
+    reason = property(lambda self: 1 / 0, lambda self, value: None)  # type: ignore[assignment]
 
 
 class Unpicklable(Exception):

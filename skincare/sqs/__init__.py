@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from skincare.sqs.outcome import Unavailable as Unavailable
     from skincare.sqs.policy import Observer as Observer
     from skincare.sqs.policy import SQSPolicy as SQSPolicy
+    from skincare.sqs.task import Task as Task
 
 _HOMES = {
     "AdaptedCall": "decoder",
@@ -23,6 +24,7 @@ _HOMES = {
     "Observer": "policy",
     "RetryLater": "outcome",
     "SQSPolicy": "policy",
+    "Task": "task",
     "Terminal": "outcome",
     "Unavailable": "outcome",
 }

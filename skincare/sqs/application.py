@@ -7,7 +7,7 @@ from click import Option
 from kombu import Exchange, Queue
 
 from skincare.sqs.decoder import BareMessageAdapter
-from skincare.sqs.policy import OPTION, Observer, SQSPolicy, Wiring
+from skincare.sqs.policy import OPTION, Observer, SQSPolicy, Wiring, delivery_settings
 from skincare.sqs.preflight import Preflight
 from skincare.sqs.shutdown import isolate_process
 
@@ -29,6 +29,7 @@ def configure(
     document. `observer` gets what metrics may count.
     """
     app.task_cls = "skincare.sqs.task:Task"
+    app.control_cls = "skincare.sqs.transport:NoRemoteControl"
     app.steps["worker"].add(Preflight)
     app.user_options["worker"].add(
         Option(
@@ -63,28 +64,5 @@ def configure(
         task_default_queue=next(iter(queues)),
         task_create_missing_queues=False,
         task_publish_retry=False,  # the client tries again by itself, within the policy's times
-        **_delivery(policy),
+        **delivery_settings(policy),
     )
-
-
-def _delivery(policy: SQSPolicy) -> dict[str, object]:
-    """Celery's settings for at-least-once message without results or remote control."""
-    return {
-        "task_acks_late": True,
-        "task_acks_on_failure": False,
-        "task_acks_on_timeout": False,
-        "task_reject_on_worker_lost": True,
-        "task_time_limit": policy.hard_time_limit,
-        "task_soft_time_limit": policy.soft_time_limit,
-        "task_serializer": "json",
-        "accept_content": ["json"],
-        "result_backend": None,
-        "task_ignore_result": True,
-        "task_store_errors_even_if_ignored": False,
-        "worker_consumer": "skincare.sqs.worker:WorkerConsumer",
-        "worker_concurrency": policy.concurrency,
-        "worker_prefetch_multiplier": 1,
-        "worker_enable_remote_control": False,
-        "worker_send_task_events": False,
-        "worker_cancel_long_running_tasks_on_connection_loss": True,
-    }

@@ -25,11 +25,19 @@ from skincare.sqs.acknowledger import (
 from skincare.sqs.async_client import AsyncSQS
 from skincare.sqs.decoder import Incoming, InvalidMessage, ReceivedMessage, decode
 from skincare.sqs.outage import WaitingRoom
-from skincare.sqs.outcome import OUTCOMES, TaskFailed, Unavailable, release_delay, within_limits
+from skincare.sqs.outcome import (
+    OUTCOMES,
+    TaskFailed,
+    Unavailable,
+    longest_backoff,
+    release_delay,
+    within_limits,
+)
 from skincare.sqs.policy import Wiring, notify
 from skincare.sqs.poller import Poller, PollerState
 from skincare.sqs.prefetch import PrefetchBudget, PrefetchBuffer
 from skincare.sqs.validation import validate
+from skincare.sqs.watchdog import Run, Watchdog, Watched, is_hung
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +45,13 @@ log = logging.getLogger(__name__)
 Dispatch = Callable[[Incoming], object]
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Held:
     """A message that is with Celery, and since when (`time.monotonic()`)."""
 
     incoming: Incoming
     since: float
+    run: Run | None = None
 
     @property
     def message(self) -> ReceivedMessage:
@@ -85,6 +94,7 @@ class Consumer:
         self._tags = itertools.count(1)
         self.budget = PrefetchBudget(capacity)
         self.leaving = False
+        self._watchdog = Watchdog(wiring.policy)
 
     # -- Polling -----------------------------------------------------------------------------------
 
@@ -256,6 +266,16 @@ class Consumer:
             return "its visibility could end before its task"
         return None
 
+    def executing(self, tag: str, run: Run) -> None:
+        """Note that the task of this message was given to the pool."""
+        if tag in self._held:
+            self._held[tag].run = run
+
+    @property
+    def stuck(self) -> str:
+        """Why this worker cannot go on; "" while it can."""
+        return self._watchdog.stuck
+
     def done(self, tag: str) -> None:
         """Delete the message: its task succeeded."""
         message = self._pop(tag, succeeded=True)
@@ -306,6 +326,8 @@ class Consumer:
         held = self._held.pop(tag, None)
         if held is None:
             return None
+        if succeeded:
+            self._watchdog.task_ended()
         room = self._queues[held.message.queue].waiting_room
         room.ended(held.incoming, succeeded=succeeded)
         self._buffer.observe(time.monotonic() - held.since)
@@ -335,16 +357,31 @@ class Consumer:
         self._make_visible(message, delay)
 
     def _make_visible(self, message: ReceivedMessage, delay: float) -> None:
+        if message.receive_count > self._wiring.policy.max_receive_count:
+            # It would be in the dead-letter queue by now, if the queue had one for us.
+            log.error("redrive_not_working", extra=message.log_fields)
+            delay = max(delay, longest_backoff(self._wiring.policy))
         visible_at = time.monotonic() + within_limits(delay)
         self._queues[message.queue].visibility_changes.add(Acknowledgement(message, visible_at))
 
     def supervise(self) -> None:
         """Do what time demands. To be called every few seconds, from the loop."""
+        self._end_hung()
         for state in self._queues.values():
             state.waiting_room.keep_invisible()
             state.poller.supervise()
             for acknowledger in (state.deletes, state.visibility_changes, state.extensions):
                 acknowledger.supervise()
+
+    def _end_hung(self) -> None:
+        now = time.monotonic()
+        for tag, held in list(self._held.items()):
+            watched = Watched(held.run, held.since, held.message.log_fields)
+            if is_hung(watched, policy=self._wiring.policy, now=now):
+                self._watchdog.end(watched)
+                notify(self.observer.task_lost, held.incoming.call.task)
+                self.fail(tag, TaskFailed("its process hangs"))
+        self._watchdog.supervise()
 
     # -- The end -----------------------------------------------------------------------------------
 

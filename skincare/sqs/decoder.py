@@ -10,6 +10,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Never
@@ -139,7 +140,14 @@ def decode(text: str, adapter: BareMessageAdapter | None) -> TaskCall:
     Raises InvalidMessage for any text that is none. Bare documents become calls by `adapter`.
     """
     document = _object(_to_json(text), "the message")
-    if "headers" in document and "body" in document:
+    is_celerys = "headers" in document and "body" in document
+    if is_celerys and _is_envelope(document):
+        return _read_celery_message(document)
+    if is_celerys or document.get("Type") == "Notification":
+        # A bare document may have such keys too; the adapter knows its own.
+        with suppress(InvalidMessage):
+            return _adapt(document, adapter)
+    if is_celerys:
         return _read_celery_message(document)
     if document.get("Type") == "Notification":
         # https://docs.aws.amazon.com/sns/latest/dg/sns-message-and-json-formats.html
@@ -148,6 +156,16 @@ def decode(text: str, adapter: BareMessageAdapter | None) -> TaskCall:
             _refuse("a notification without a message")
         document = _object(_parse(message), "the notification's message")
     return _adapt(document, adapter)
+
+
+def _is_envelope(document: Mapping[str, Any]) -> bool:
+    headers = document["headers"]
+    return (
+        isinstance(headers, dict)
+        and "task" in headers
+        and "content-type" in document
+        and "properties" in document
+    )
 
 
 def _to_json(text: str) -> Any:

@@ -1,7 +1,8 @@
-"""Whether the worker on this host is well: `python -m skincare.sqs.health [file]`.
+"""Whether the workers on this host are well: `python -m skincare.sqs.health [file]`.
 
-Exits 0, or 1 with the reason. The worker's event loop writes the file (see `heartbeat`); a file
-that is old means that the loop hangs. This module imports nothing but the standard library, so
+Exits 0, or 1 with the reason. Each worker's event loop writes a file (see `worker.Heartbeat`); one
+that is old means that the loop hangs. Without a name, it is the file that SQS_HEALTH_FILE names, or
+those of all workers that run here. This module imports nothing but the standard library, so
 that a container's health check costs a few milliseconds.
 """
 
@@ -14,17 +15,55 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-#: Seconds without a tick of the loop. It ticks every `heartbeat.INTERVAL`.
+#: Seconds without a tick of the loop. It ticks every `worker.INTERVAL`.
 MAX_TICK_AGE = 30.0
 #: Seconds without an answered poll while a slot was free: more than three long polls.
 MAX_POLL_AGE = 90.0
 
+_NAME = "skincare-worker-health"
+
 
 def default_health_file() -> str:
     """Return the path of the health file where nobody chose another."""
-    return os.environ.get("SQS_HEALTH_FILE") or str(
-        Path(tempfile.gettempdir()) / "skincare-worker-health.json"
-    )
+    return os.environ.get("SQS_HEALTH_FILE") or str(_folder() / f"{_NAME}.json")
+
+
+def health_file_of_process(chosen: str) -> Path:
+    """Return where this process writes its health.
+
+    Not the default path itself: two workers on a host would hide each other.
+    """
+    if chosen != str(_folder() / f"{_NAME}.json"):
+        return Path(chosen)
+    return _folder() / f"{_NAME}.{os.getpid()}.json"
+
+
+def start_of_process(pid: int) -> str:
+    """Return when the process was started, in a form to compare; "" where nothing can be known."""
+    try:
+        # Field 22, in clock ticks since the host's start; the second may have blanks in it.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def reports_of_host() -> dict[Path, str]:
+    """Return the health files of the workers that run here; of one that has ended, none."""
+    found = {}
+    for path in sorted(_folder().glob(f"{_NAME}.*.json")):
+        try:
+            text = path.read_text()
+            report = json.loads(text)
+            if report["started"] != start_of_process(report["pid"]):
+                continue
+        except (ValueError, KeyError, TypeError, OSError):
+            continue
+        found[path] = text
+    return found
+
+
+def _folder() -> Path:
+    return Path(tempfile.gettempdir())
 
 
 def unhealthy(report: Mapping[str, Any], *, now: float) -> str | None:
@@ -32,6 +71,8 @@ def unhealthy(report: Mapping[str, Any], *, now: float) -> str | None:
 
     `now` is `time.monotonic()`, which on Linux counts the same for all processes of a host.
     """
+    if report.get("stuck"):
+        return str(report["stuck"])
     age = now - report["last_tick"]
     if not 0 <= age <= MAX_TICK_AGE:
         return f"the event loop has not ticked for {age:.0f} s"
@@ -57,8 +98,18 @@ def waiting(report: Mapping[str, Any]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the reason if the worker is not well, or what it waits for; return the exit code."""
-    path = Path(arguments[0] if arguments else default_health_file())
+    """Print the reason if a worker is not well, or what it waits for; return the exit code."""
+    chosen = arguments[0] if arguments else os.environ.get("SQS_HEALTH_FILE")
+    if chosen:
+        return _judge(Path(chosen))
+    paths = list(reports_of_host())
+    if not paths:
+        print(f"unhealthy: no worker runs here (no {_folder() / _NAME}.*.json)", file=sys.stderr)
+        return 1
+    return max([_judge(path) for path in paths])
+
+
+def _judge(path: Path) -> int:
     try:
         report = json.loads(path.read_text())
         reason = unhealthy(report, now=time.monotonic())

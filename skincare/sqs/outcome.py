@@ -80,6 +80,16 @@ def release_delay(
     return within_limits(uniform(1 - policy.backoff_jitter, 1 + policy.backoff_jitter) * step)
 
 
+def longest_backoff(policy: SQSPolicy, uniform: Uniform = random.uniform) -> float:
+    """Return how long a message stays invisible that was received more often than it should be.
+
+    The queue's redrive policy was removed, or its count raised: without a wait it would come back
+    dozens of times a second.
+    """
+    jitter = uniform(1 - policy.backoff_jitter, 1 + policy.backoff_jitter)
+    return within_limits(jitter * max(policy.backoff))
+
+
 def within_limits(seconds: float) -> float:
     """Return the nearest visibility timeout that SQS takes; NaN counts as 0."""
     return min(seconds, MAX_VISIBILITY_TIMEOUT) if seconds > 0 else 0.0

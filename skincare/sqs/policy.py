@@ -59,6 +59,10 @@ class SQSPolicy:
     poll_timeout_margin: float = 10
     #: How long a finished message waits for others to be deleted in the same call.
     delete_linger: float = 0.1
+    #: How long after its hard time limit a task, or without any a process that has not taken its
+    #: task, is given up: the process is killed and the message made visible again.
+    watchdog_margin: float = 30
+    #: Where the worker writes its health; the default gets the process's id in its name.
     health_file: str = ""
 
     def __post_init__(self) -> None:
@@ -94,6 +98,16 @@ class SQSPolicy:
                 f"visibility_timeout ({self.visibility_timeout} s) is not above hard_time_limit + "
                 f"{VISIBILITY_MARGIN} s ({self.hard_time_limit + VISIBILITY_MARGIN} s): a message "
                 "would be given to another worker while its task runs. Raise visibility_timeout.",
+            ),
+            (
+                self.hard_time_limit + VISIBILITY_MARGIN
+                < self.visibility_timeout
+                < self.hard_time_limit + VISIBILITY_MARGIN + min(self.long_poll, MAX_LONG_POLL),
+                f"visibility_timeout ({self.visibility_timeout} s) is below hard_time_limit + "
+                f"long_poll + {VISIBILITY_MARGIN} s "
+                f"({self.hard_time_limit + self.long_poll + VISIBILITY_MARGIN} s): a message that "
+                "a long poll brings at its end would be too old to start. Raise "
+                "visibility_timeout or lower long_poll.",
             ),
             (
                 not 0 < self.visibility_timeout <= MAX_VISIBILITY_TIMEOUT,
@@ -153,11 +167,39 @@ class SQSPolicy:
                 f"and attempts ({self.attempts}) must all be above 0.",
             ),
             (
+                self.watchdog_margin <= 0,
+                f"watchdog_margin ({self.watchdog_margin} s) is not above 0: processes would be "
+                "killed that are about to end. Raise watchdog_margin.",
+            ),
+            (
                 not 0 <= self.delete_linger <= 1,
                 f"delete_linger ({self.delete_linger} s) is not between 0 and 1 s: a finished "
                 "message must not wait longer to be deleted.",
             ),
         ]
+
+
+def delivery_settings(policy: SQSPolicy) -> dict[str, object]:
+    """Celery's settings for at-least-once message without results or remote control."""
+    return {
+        "task_acks_late": True,
+        "task_acks_on_failure": False,
+        "task_acks_on_timeout": False,
+        "task_reject_on_worker_lost": True,
+        "task_time_limit": policy.hard_time_limit,
+        "task_soft_time_limit": policy.soft_time_limit,
+        "task_serializer": "json",
+        "accept_content": ["json"],
+        "result_backend": None,
+        "task_ignore_result": True,
+        "task_store_errors_even_if_ignored": False,
+        "worker_consumer": "skincare.sqs.worker:WorkerConsumer",
+        "worker_concurrency": policy.concurrency,
+        "worker_prefetch_multiplier": 1,
+        "worker_enable_remote_control": False,
+        "worker_send_task_events": False,
+        "worker_cancel_long_running_tasks_on_connection_loss": True,
+    }
 
 
 class Observer:

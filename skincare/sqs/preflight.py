@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -10,8 +11,11 @@ from celery.concurrency.prefork import TaskPool
 from celery.platforms import EX_FAILURE
 
 from skincare.sqs.client import error_code, make_client
-from skincare.sqs.policy import OPTION, Wiring
+from skincare.sqs.outcome import OUTCOMES
+from skincare.sqs.policy import OPTION, SQSPolicy, Wiring, delivery_settings
 from skincare.sqs.queues import queue_problems
+from skincare.sqs.task import Task
+from skincare.sqs.validation import CELERYS_TASKS
 
 log = logging.getLogger(__name__)
 
@@ -25,11 +29,13 @@ class Preflight(bootsteps.Step):
     def __init__(self, worker: Any, skip_preflight: bool = False, **options: Any) -> None:
         super().__init__(worker, **options)
         self._skip = skip_preflight
+        self._options = options
 
     def create(self, worker: Any) -> None:
         """Exit with a sentence for each problem, before any process is forked."""
         wiring: Wiring = worker.app.conf.broker_transport_options[OPTION]
-        found = worker_problems(worker) + task_problems(worker.app, wiring)
+        found = worker_problems(worker, self._options, wiring.policy)
+        found += setting_problems(worker.app, wiring.policy) + task_problems(worker.app, wiring)
         found += wiring.policy.problems() + _queue_problems(wiring)
         for problem in found:
             log.error("preflight_failed", extra={"problem": problem})
@@ -39,8 +45,8 @@ class Preflight(bootsteps.Step):
             raise SystemExit(EX_FAILURE)
 
 
-def worker_problems(worker: Any) -> list[str]:
-    """Return a sentence for each option of the worker that this transport cannot serve."""
+def worker_problems(worker: Any, options: Mapping[str, Any], policy: SQSPolicy) -> list[str]:
+    """Return a sentence for each option of the command line that this transport cannot serve."""
     problems = []
     if not (isinstance(worker.pool_cls, type) and issubclass(worker.pool_cls, TaskPool)):
         problems.append("The pool is not prefork, so time limits do not work: leave --pool out.")
@@ -49,7 +55,42 @@ def worker_problems(worker: Any) -> list[str]:
             f"The prefetch multiplier is {worker.prefetch_multiplier}: messages would wait behind "
             "others while their visibility runs out. Leave --prefetch-multiplier out."
         )
+    if worker.time_limit != policy.hard_time_limit:
+        problems.append(
+            f"The time limit is {worker.time_limit} s, the policy's hard_time_limit "
+            f"{policy.hard_time_limit} s, by which visibility_timeout is reckoned: leave "
+            "--time-limit out."
+        )
+    if worker.soft_time_limit != policy.soft_time_limit:
+        problems.append(
+            f"The soft time limit is {worker.soft_time_limit} s, the policy's soft_time_limit "
+            f"{policy.soft_time_limit} s: leave --soft-time-limit out."
+        )
+    if options.get("autoscale"):
+        problems.append(
+            "Autoscaling ends processes whose messages are held: leave --autoscale out, and start "
+            "more workers instead."
+        )
+    if options.get("purge"):
+        problems.append("Purging would delete what waits for a worker: leave --purge out.")
+    if worker.optimization not in (None, "default", "fair"):
+        problems.append(
+            f"With the optimization {worker.optimization} a task waits behind another one in the "
+            "same process: leave -O out."
+        )
+    if not worker.app.amqp.queues.consume_from:
+        problems.append("No queue is left to consume: leave -X out.")
     return problems
+
+
+def setting_problems(app: Celery, policy: SQSPolicy) -> list[str]:
+    """Return a sentence for each of Celery's settings that was changed after `configure`."""
+    return [
+        f"The setting {name} is {app.conf[name]!r}, and has to be {value!r} on this transport: do "
+        "not set it."
+        for name, value in delivery_settings(policy).items()
+        if name != "worker_concurrency" and app.conf[name] != value
+    ]
 
 
 def task_problems(app: Celery, wiring: Wiring) -> list[str]:
@@ -57,6 +98,18 @@ def task_problems(app: Celery, wiring: Wiring) -> list[str]:
     limit = wiring.policy.hard_time_limit
     problems = []
     for name, task in sorted(app.tasks.items()):
+        if name.startswith(CELERYS_TASKS):
+            continue
+        if not isinstance(task, Task):
+            problems.append(
+                f"Task {name} has a base class that is not of this transport, so its messages "
+                "could not be acknowledged: derive it from skincare.sqs.Task."
+            )
+        if getattr(task, "autoretry_for", ()) and not _leaves_outcomes(task):
+            problems.append(
+                f"Task {name} has an autoretry_for that swallows Terminal, RetryLater and "
+                "Unavailable: leave dont_autoretry_for as it is, or name them in it."
+            )
         if (task.time_limit or 0) > limit or (task.soft_time_limit or 0) > limit:
             problems.append(
                 f"Task {name} has a time limit above hard_time_limit ({limit} s): its message "
@@ -68,6 +121,14 @@ def task_problems(app: Celery, wiring: Wiring) -> list[str]:
                 "visible to others. Remove it, or raise RetryLater in the task."
             )
     return problems
+
+
+def _leaves_outcomes(task: Any) -> bool:
+    kept = tuple(getattr(task, "dont_autoretry_for", ()))
+    return all(
+        issubclass(outcome, kept) or not issubclass(outcome, tuple(task.autoretry_for))
+        for outcome in OUTCOMES
+    )
 
 
 def _queue_problems(wiring: Wiring) -> list[str]:

@@ -19,6 +19,7 @@ from kombu.asynchronous import Hub
 
 from skincare.sqs.consumer import Consumer
 from skincare.sqs.policy import STOP_RESERVE, SQSPolicy
+from skincare.sqs.watchdog import kill_process
 
 log = logging.getLogger(__name__)
 
@@ -105,7 +106,7 @@ class Shutdown:
         self._hub.on_tick.discard(self._stop_if_finished)
         self._celery_consumer.pool.close()  # so that it replaces no process
         for process in self._celery_consumer.pool._pool._pool:
-            _kill(process.pid)
+            kill_process(process.pid)
         self._consumer.leave()
         self._consumer.release_all()
         self._hub.on_tick.add(self._end_if_finished)
@@ -124,14 +125,6 @@ class Shutdown:
     def _end_at_once(self) -> None:
         self._celery_consumer.controller.exitcode = EX_FAILURE
         raise WorkerTerminate(EX_FAILURE)
-
-
-def _kill(pid: int) -> None:
-    try:
-        os.killpg(pid, signal.SIGKILL)  # with what the task has started; see isolate_process
-    except ProcessLookupError:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)  # younger than its group
 
 
 def isolate_process(**_: Any) -> None:

@@ -5,6 +5,7 @@ raises some errors of a task (MemoryError, SystemExit) in the event loop, where 
 """
 
 import logging
+import signal
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -38,6 +39,8 @@ class Task(CeleryTask):
     Request = "skincare.sqs.task:Request"
     #: Celery logs these as information, without a traceback.
     throws = OUTCOMES
+    #: `autoretry_for=(Exception,)` leaves them as they are.
+    dont_autoretry_for = OUTCOMES
 
     def retry(
         self,
@@ -221,7 +224,33 @@ class Request(CeleryRequest):
             correlation_id=self.id,
         )
         self._apply_result = ref(result)
+        self.message.consumer.executing(self.message.tag, self)
         return result
+
+    @property
+    def _job(self) -> Any:
+        """The pool's record of this run; None before and after it."""
+        return self._apply_result() if self._apply_result is not None else None
+
+    @property
+    def accepted_at(self) -> float | None:
+        job = self._job
+        return job._time_accepted if job is not None and job._accepted else None
+
+    @property
+    def pid(self) -> int | None:
+        job = self._job
+        if job is None:
+            return None
+        process = job._write_to or job._scheduled_for
+        return job._worker_pid or (process.pid if process is not None else None)
+
+    def withdraw(self) -> None:
+        """Keep the pool from giving this run to another process when its own is gone."""
+        self.acknowledged = True
+        task_ready(self)
+        if self._job is not None:
+            self._job.terminate(signal.SIGKILL)
 
     def on_ending(self, ending: Ending) -> None:
         """The task's process says how it ended."""

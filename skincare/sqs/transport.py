@@ -7,19 +7,40 @@ and block the event loop; `tests/unit/sqs/test_pins.py` names the versions this 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from celery.app.control import Control
+from click import ClickException
 from kombu.transport import SQS, virtual
 from kombu.transport.virtual.base import queue_declare_ok_t
 from kombu.utils.json import dumps
 
 from skincare.sqs.client import Batch, make_client
 from skincare.sqs.consumer import Consumer
+from skincare.sqs.decoder import InvalidMessage, decode
 from skincare.sqs.policy import OPTION, Wiring
 from skincare.sqs.task import TaskMessage
+from skincare.sqs.validation import call_problem
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
+
+
+#: Replies to remote control and task events come without acknowledgement: nothing else does.
+NO_REMOTE_CONTROL = (
+    "Remote control and events are off: SQS cannot broadcast to workers, nor back. "
+    "`python -m skincare.sqs.health` says how the worker on a host is, its log says more each "
+    "minute (queue_counts), and SIGTERM stops it."
+)
+
+
+class Refused(ClickException, NotImplementedError):
+    """Asked for what this transport does not do; Celery's commands print the sentence."""
+
+
+class CannotSend(ValueError):
+    """A message that every worker would refuse; the text is the reason."""
 
 
 class QoS:
@@ -86,11 +107,43 @@ class Channel(SQS.Channel):
     def _put(self, queue: str, message: dict[str, Any], **_: Any) -> None:
         url = self.wiring.queues[queue]
         body = dumps(message)
+        self._check(body)
         if self._batch is not None:
             task_id = message["properties"].get("correlation_id")
             self._batch.add(task_id=task_id, queue_url=url, body=body)
         else:
             self.sqs().send_message(QueueUrl=url, MessageBody=body)
+
+    def _check(self, body: str) -> None:
+        """Raise `CannotSend` for what every worker would refuse."""
+        try:
+            call = decode(body, None)
+        except InvalidMessage as refused:
+            raise CannotSend(refused.reason) from None
+        problem = call_problem(call, policy=self.wiring.policy, now=datetime.now(UTC))
+        if problem:
+            raise CannotSend(problem)
+
+    # -- What would lose messages ------------------------------------------------------------------
+
+    def queue_purge(self, queue: str, **_: Any) -> int:
+        """Refuse: `celery purge`, `worker --purge` and `Queue.purge` would delete what waits."""
+        raise Refused(
+            f"Queue {queue} is not purged: messages are deleted when their tasks have succeeded. "
+            "What must never run can be dropped from the dead-letter queue."
+        )
+
+    _purge = queue_purge
+
+    def queue_delete(self, queue: str, *_: Any, **__: Any) -> None:
+        """Refuse: queues are made and deleted by the deployment."""
+        raise Refused(f"Queue {queue} is not deleted: that is for the deployment.")
+
+    _delete = queue_delete
+
+    def basic_get(self, queue: str, no_ack: bool = False, **_: Any) -> None:
+        """Refuse: only a worker's event loop receives."""
+        raise Refused("Messages are received by a worker only: `celery worker`.")
 
     # -- Consuming ---------------------------------------------------------------------------------
 
@@ -123,7 +176,7 @@ class Channel(SQS.Channel):
     ) -> None:
         """Start to poll the queue. Past kombu's own method, which starts kombu's polling."""
         if no_ack:
-            raise ValueError("a message is deleted when its task succeeded, not when it arrives")
+            raise Refused(NO_REMOTE_CONTROL)
         virtual.Channel.basic_consume(self, queue, no_ack, callback, consumer_tag)
         self.consumer.start(queue, self.connection._callbacks[queue])
 
@@ -159,3 +212,10 @@ class Transport(SQS.Transport):
     """The transport that `configure` names in `broker_transport`."""
 
     Channel = Channel
+
+
+class NoRemoteControl(Control):
+    """Celery's `app.control`, whose every request is refused with a sentence."""
+
+    def broadcast(self, *_: Any, **__: Any) -> Any:
+        raise Refused(NO_REMOTE_CONTROL)

@@ -5,7 +5,6 @@ import logging
 import os
 import time
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from celery import bootsteps
@@ -16,6 +15,7 @@ from celery.worker.consumer.tasks import Tasks
 from kombu.asynchronous import Hub
 
 from skincare.sqs.consumer import Consumer
+from skincare.sqs.health import health_file_of_process, start_of_process
 from skincare.sqs.shutdown import Shutdown
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,8 @@ class Heartbeat:
 
     def __init__(self, consumer: Consumer, path: str) -> None:
         self._consumer = consumer
-        self._path = Path(path)
+        self._path = health_file_of_process(path)
+        self._started = start_of_process(os.getpid())
         self._logged: dict[str, Counter[str]] = {}
 
     def start(self, hub: Hub) -> None:
@@ -51,6 +52,8 @@ class Heartbeat:
         """Replace the file. A full disk makes the worker unhealthy, it does not stop it."""
         report = {
             "pid": os.getpid(),
+            "started": self._started,
+            "stuck": self._consumer.stuck,
             "state": "draining" if self._consumer.leaving else "running",
             "last_tick": time.monotonic(),
             "queues": self._consumer.status(),

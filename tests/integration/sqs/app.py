@@ -12,8 +12,10 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import signal
 import sys
+import threading
 import time
 from types import ModuleType
 from typing import Any
@@ -241,6 +243,18 @@ def need_database(self: Task, line: str) -> None:
     note(self, line, "started")
     if os.path.exists(os.path.join(os.path.dirname(OPTIONS["diary"]), "away")):
         raise Unavailable("PostgreSQL")
+    note(self, line, "done")
+
+
+@app.task(bind=True, name="leave_busy_thread")
+def leave_busy_thread(self: Task, line: str) -> None:
+    """Ends well, and leaves a thread that soon keeps the interpreter for itself for minutes."""
+
+    def keep_the_interpreter() -> None:
+        time.sleep(0.5)
+        re.match(r"(a+)+$", "a" * 40 + "b")
+
+    threading.Thread(target=keep_the_interpreter, daemon=True).start()
     note(self, line, "done")
 
 

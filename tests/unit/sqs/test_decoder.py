@@ -127,6 +127,28 @@ def test_a_bare_document_is_adopted(wrapped: str) -> None:
     assert decode(text, adapt) == TaskCall(TASK, "e-1", [document], {})
 
 
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {"headers": {"x": "1"}, "body": "text"},
+        {"headers": None, "body": None},
+        {"headers": {"task": "x", "id": "1"}, "body": "W10="},
+        {"headers": {"task": "x"}, "body": "W10=", "content-type": "application/json"},
+        {"Type": "Notification"},
+        {"Type": "Notification", "Message": "hello"},
+        {"Type": "Notification", "Message": "{}", "TopicArn": "arn", "MessageId": "m"},
+        {"Type": "Notification", "headers": {}, "body": ""},
+        {"properties": {}, "content-type": "text/plain"},
+    ],
+)
+def test_extra_keys_of_a_bare_document_do_not_make_another_form_of_it(
+    extra: dict[str, Any],
+) -> None:
+    document = {"event_id": "e-1", "event_type": "order.confirmed", **extra}
+
+    assert decode(json.dumps(document), adapt) == TaskCall(TASK, "e-1", [document], {})
+
+
 def test_a_bare_document_without_anyone_to_adopt_it_is_refused() -> None:
     with pytest.raises(InvalidMessage, match="not a Celery message"):
         decode('{"event_id": "e-1"}', None)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skincare.sqs import RetryLater, SQSPolicy, Terminal
-from skincare.sqs.outcome import release_delay, within_limits
+from skincare.sqs.outcome import longest_backoff, release_delay, within_limits
 
 POLICY = SQSPolicy()
 
@@ -48,6 +48,11 @@ def test_a_jittered_step_stays_below_the_limit_of_sqs() -> None:
     policy = SQSPolicy(backoff=(43_200,) * 4)
 
     assert release_delay(None, receive_count=1, policy=policy, uniform=highest) == 43_200
+
+
+def test_a_message_that_redrive_should_have_taken_waits_for_the_longest_step() -> None:
+    assert longest_backoff(POLICY, lowest) == pytest.approx(96)
+    assert longest_backoff(POLICY, highest) == pytest.approx(144)
 
 
 def test_a_terminal_error_does_not_wait() -> None:

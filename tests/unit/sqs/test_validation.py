@@ -19,9 +19,11 @@ def registered(header: Callable[..., object]) -> Any:
     return SimpleNamespace(typing=True, __header__=header)
 
 
+CELERYS_OWN = ["celery.chunks", "celery.map", "celery.backend_cleanup", "celery.accumulate"]
 TASKS = {
     "mail": registered(lambda to, *, copy=False: None),
     "any": SimpleNamespace(typing=False, __header__=None),
+    **{name: SimpleNamespace(typing=False, __header__=None) for name in CELERYS_OWN},
 }
 
 
@@ -54,6 +56,11 @@ def test_a_call_in_order_starts() -> None:
 )
 def test_a_call_that_can_never_run_is_quarantined(call: dict[str, Any], reason: str) -> None:
     assert action(**call)[:2] == ("quarantine", reason)
+
+
+@pytest.mark.parametrize("name", CELERYS_OWN)
+def test_celerys_own_tasks_do_not_come_by_the_queue(name: str) -> None:
+    assert action(task=name)[:2] == ("quarantine", "a task of Celery's own")
 
 
 def test_only_an_unknown_task_waits_for_a_worker_that_knows_it() -> None:

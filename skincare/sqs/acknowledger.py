@@ -19,7 +19,7 @@ from skincare.sqs.async_client import LATE, NO_ANSWER, AsyncSQS, Result, SQSErro
 from skincare.sqs.backoff import ACKNOWLEDGE_BACKOFF, full_jitter
 from skincare.sqs.client import MAX_ENTRIES, in_batches, make_client
 from skincare.sqs.decoder import ReceivedMessage
-from skincare.sqs.policy import MAX_VISIBILITY_TIMEOUT, Observer, Wiring, notify
+from skincare.sqs.policy import MAX_VISIBILITY_TIMEOUT, Observer, SQSPolicy, Wiring, notify
 
 log = logging.getLogger(__name__)
 
@@ -275,6 +275,18 @@ class Extensions(VisibilityChanges):
     """
 
     counted = "extended"
+
+    def extend(self, message: ReceivedMessage, *, policy: SQSPolicy) -> None:
+        """Keep a message invisible, if it is time to, so that its task could start at any moment.
+
+        For at most 12 hours since its receive. To be called every few seconds.
+        """
+        enough = (policy.visibility_timeout + policy.hard_time_limit) / 2
+        if message.seconds_left < enough and not any(
+            asked.message is message for asked in self.unfinished
+        ):
+            visible_at = time.monotonic() + policy.visibility_timeout
+            self.add(Acknowledgement(message, visible_at))
 
     def entry(self, acknowledgement: Acknowledgement) -> dict[str, Any]:
         entry = super().entry(acknowledgement)

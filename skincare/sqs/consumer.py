@@ -135,6 +135,7 @@ class Consumer:
         self._queues[queue] = _QueueState(
             url, poller, deletes, changes, extensions, room, dispatch, counts
         )
+        self.budget.queues = len(self._queues)
         poller.start()
 
     def resize(self, capacity: int) -> None:
@@ -246,7 +247,10 @@ class Consumer:
         self._buffer_timer = None
         if self._buffer and self._buffer.time_left <= 0:
             for incoming in self._buffer.expire():
-                self._release(incoming.message, 0.0, "all processes are busy")
+                if incoming.message.receive_count > 1:
+                    self._buffer.add(incoming)
+                else:
+                    self._release(incoming.message, 0.0, "all processes are busy")
         self._update_buffer()
 
     def _release_all(self, messages: list[ReceivedMessage]) -> None:
@@ -340,7 +344,8 @@ class Consumer:
         self._slots_changed()
 
     def _slots_changed(self) -> None:
-        for state in self._queues.values():
+        # The queue that has not been polled for longest is first.
+        for state in sorted(self._queues.values(), key=lambda state: state.poller.polled_at):
             state.poller.slot_freed()
 
     def _quarantine(self, message: ReceivedMessage, reason: str, delay: float = 0.0) -> None:
@@ -367,6 +372,9 @@ class Consumer:
     def supervise(self) -> None:
         """Do what time demands. To be called every few seconds, from the loop."""
         self._end_hung()
+        for incoming in self._buffer:
+            state = self._queues[incoming.message.queue]
+            state.extensions.extend(incoming.message, policy=self._wiring.policy)
         for state in self._queues.values():
             state.waiting_room.keep_invisible()
             state.poller.supervise()

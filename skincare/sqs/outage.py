@@ -14,7 +14,7 @@ from typing import Any
 
 from kombu.asynchronous import Hub
 
-from skincare.sqs.acknowledger import Acknowledgement, Extensions
+from skincare.sqs.acknowledger import Extensions
 from skincare.sqs.backoff import OUTAGE_BACKOFF, full_jitter
 from skincare.sqs.decoder import Incoming
 from skincare.sqs.policy import SQSPolicy
@@ -119,20 +119,12 @@ class WaitingRoom:
         self._schedule(0.0)  # one that failed for reasons of its own says nothing: try another
 
     def keep_invisible(self) -> None:
-        """Extend the visibility of what waits, for at most 12 hours since its receive.
-
-        So early that each message could be started at any time. To be called every few seconds.
-        """
+        """Extend the visibility of what waits. To be called every few seconds."""
         for incoming in [one for one in self._waiting if one.message.seconds_left <= 0]:
             self._waiting.remove(incoming)
             log.warning("message_lost_while_waiting", extra=incoming.message.log_fields)
-        visibility = self._policy.visibility_timeout
-        enough = (visibility + self._policy.hard_time_limit) / 2
-        asked = {id(extension.message) for extension in self._extensions.unfinished}
         for incoming in self._waiting:
-            if incoming.message.seconds_left < enough and id(incoming.message) not in asked:
-                visible_at = time.monotonic() + visibility
-                self._extensions.add(Acknowledgement(incoming.message, visible_at))
+            self._extensions.extend(incoming.message, policy=self._policy)
 
     def start_recovered(self) -> None:
         """Start what waited in the slots that are free, if the outage is over."""

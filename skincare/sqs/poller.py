@@ -83,6 +83,7 @@ class Poller:
         self._timer: Any = None
         self._due_at = 0.0  # `time.monotonic()` at which the timer is to fire
         self._poll_in_flight: _Poll | None = None
+        self.polled_at = 0.0  # `time.monotonic()`
         self._round_trip = 0.0  # seconds, of the last poll that brought messages
         self._paused = False
         self.state = PollerState.STOPPED
@@ -163,6 +164,7 @@ class Poller:
         self.state = PollerState.POLLING
         self._counts["polls"] += 1
         now = time.monotonic()
+        self.polled_at = now
         poll = self._poll_in_flight = _Poll(began_at=now, sent_at=now)
 
         def sent() -> None:

@@ -4,9 +4,11 @@ A message takes one slot of the budget from receive to outcome. Some more are fe
 while all processes are busy, so that no process idles for a round trip to SQS. Another worker could
 have had those, so they wait for moments only: as many are fetched as our processes will start
 within TARGET_WAIT, by the pace of the tasks that ended last; and what has not started after
-MAX_WAIT is shown to the others again.
+MAX_WAIT is shown to the others again. That costs a receive, so it is done once at most for a
+message: one that has come back stays until a slot is free.
 """
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -39,6 +41,8 @@ class PrefetchBudget:
     #: Messages in the buffer, and how many may be there; see `PrefetchBuffer`.
     buffered: int = 0
     buffer_limit: int = 0
+    #: How many queues share it.
+    queues: int = 1
     #: Messages that polls in flight may bring, by queue.
     _reserved: dict[str, int] = field(default_factory=dict)
 
@@ -55,15 +59,17 @@ class PrefetchBudget:
     def reserve(self, queue: str) -> int:
         """Return how many messages the queue's next poll may ask for; 0 where it can wait.
 
-        A queue gets what the polls of the others leave, but one at least: a poll that hangs must
-        not keep the other queues waiting. With n queues, n - 1 messages may thus wait for a slot.
+        A queue gets its share of what the polls of the others leave, but one at least: a poll that
+        hangs must not keep the other queues waiting. With n queues, n - 1 messages may thus wait
+        for a slot.
         """
         self.unreserve(queue)
         if not self.worth_a_poll:
             return 0
         room = self.free or max(self.buffer_limit - self.buffered, 0)
-        reserved = sum(self._reserved.values())
-        count = min(max(room - reserved, 1), MAX_MESSAGES)
+        left = room - sum(self._reserved.values())
+        share = math.ceil(left / max(self.queues - len(self._reserved), 1))
+        count = min(max(share, 1), MAX_MESSAGES)
         self._reserved[queue] = count
         return count
 

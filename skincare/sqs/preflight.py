@@ -73,11 +73,6 @@ def worker_problems(worker: Any, options: Mapping[str, Any], policy: SQSPolicy) 
         )
     if options.get("purge"):
         problems.append("Purging would delete what waits for a worker: leave --purge out.")
-    if worker.optimization not in (None, "default", "fair"):
-        problems.append(
-            f"With the optimization {worker.optimization} a task waits behind another one in the "
-            "same process: leave -O out."
-        )
     if not worker.app.amqp.queues.consume_from:
         problems.append("No queue is left to consume: leave -X out.")
     return problems

@@ -162,6 +162,28 @@ def test_queues_poll_independently(
     assert {failure["queue"] for failure in worker.failed_polls()} <= {refused.name, hanging.name}
 
 
+def test_a_backlog_in_one_queue_does_not_starve_the_other(
+    make_queue: Callable[..., Queue], start_worker: Start
+) -> None:
+    """Tasks take longer than a message may wait for one of two processes."""
+    busy, other = make_queue(), make_queue()
+    slow = [f"slow {n}" for n in range(16)]
+    busy.send_all([celery_message("sleep", [line, 1.8]) for line in slow])
+    worker = start_worker(busy, other)
+    worker.wait_for(slow[0], step="started")
+    lines = ["a", "b", "c", "d"]
+    other.send_all([celery_message("record", [line]) for line in lines])
+
+    worker.wait_for_all(lines, seconds=30)
+    assert len(set(slow) - set(worker.lines())) >= 4
+    worker.wait_for_all(slow, seconds=60)
+
+    for queue in (busy, other):
+        queue.wait_empty(seconds=15)
+        assert queue.dead() == {}
+    assert all(max(worker.receive_counts(line)) <= 2 for line in lines + slow)
+
+
 def test_the_visibility_timeout_is_sent_with_each_poll(proxy: FaultProxy, steady: Station) -> None:
     _, queue = steady
     wait_until(lambda: len(polls(proxy, queue)) >= 2, seconds=5, what="two polls")

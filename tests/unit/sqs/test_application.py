@@ -87,7 +87,6 @@ def worker(app: Celery, **changes: Any) -> SimpleNamespace:
         "prefetch_multiplier": 1,
         "time_limit": POLICY.hard_time_limit,
         "soft_time_limit": POLICY.soft_time_limit,
-        "optimization": "fair",
     }
     return SimpleNamespace(**plain | changes)
 
@@ -96,13 +95,12 @@ def worker(app: Celery, **changes: Any) -> SimpleNamespace:
     ("changes", "options", "says"),
     [
         ({}, {}, ""),
-        ({"optimization": None}, {"autoscale": None, "purge": False}, ""),
+        ({}, {"autoscale": None, "purge": False}, ""),
         ({"pool_cls": Solo}, {}, "not prefork"),
         ({"prefetch_multiplier": 4}, {}, "prefetch multiplier is 4"),
         ({"time_limit": 600}, {}, "leave --time-limit out"),
         ({"time_limit": None}, {}, "leave --time-limit out"),
         ({"soft_time_limit": 80}, {}, "leave --soft-time-limit out"),
-        ({"optimization": "fast"}, {}, "leave -O out"),
         ({}, {"autoscale": [4, 1]}, "leave --autoscale out"),
         ({}, {"purge": True}, "leave --purge out"),
     ],

@@ -151,3 +151,24 @@ def test_no_more_is_asked_for_than_one_for_each_queue_beyond_what_there_is_room_
     assert sum(reserved.values()) <= (budget.free or max(buffer_limit - buffered, 0)) + max(
         len(reserved) - 1, 0
     )
+
+
+def test_queues_share_the_slots_and_what_one_leaves_goes_to_the_next() -> None:
+    budget = PrefetchBudget(capacity=5, queues=2)
+    assert [budget.reserve("a"), budget.reserve("b")] == [3, 2]
+
+    budget.unreserve("a")
+    budget.held = 2
+    assert budget.reserve("a") == 1
+
+    idle = PrefetchBudget(capacity=16, queues=2)
+    assert [idle.reserve("a"), idle.reserve("b")] == [8, 8]
+
+
+def test_a_queue_that_is_idle_leaves_at_least_one_slot_to_the_other() -> None:
+    budget = PrefetchBudget(capacity=2, queues=2)
+    assert [budget.reserve("idle"), budget.reserve("busy")] == [1, 1]
+    budget.unreserve("busy")
+    budget.held = 1
+
+    assert budget.reserve("busy") == 1

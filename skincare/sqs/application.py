@@ -7,6 +7,7 @@ from click import Option
 from kombu import Exchange, Queue
 
 from skincare.sqs.decoder import BareMessageAdapter
+from skincare.sqs.logs import show_fields
 from skincare.sqs.policy import OPTION, Observer, SQSPolicy, Wiring, delivery_settings
 from skincare.sqs.preflight import Preflight
 from skincare.sqs.shutdown import isolate_process
@@ -39,6 +40,7 @@ def configure(
         )
     )
     signals.worker_process_init.connect(isolate_process)
+    signals.after_setup_logger.connect(show_fields)
     wiring = Wiring(
         policy,
         dict(queues),

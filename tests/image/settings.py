@@ -10,5 +10,6 @@ SQS_POLICY = replace(
     soft_time_limit=9,
     hard_time_limit=10,
     stop_timeout=30,
+    long_poll=5,
 )
 CLAIM_LEASE_SECONDS = 15

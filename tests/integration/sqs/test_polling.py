@@ -238,7 +238,7 @@ def test_no_poll_while_all_slots_are_taken(
 
 
 def test_an_idle_worker_sleeps(proxy: FaultProxy, queue: Queue, start_worker: Start) -> None:
-    worker = start_worker(queue, long_poll=3)
+    worker = start_worker(queue, long_poll=3, soft_time_limit=2, hard_time_limit=3)
     wait_until(lambda: polls(proxy, queue), seconds=5, what="a poll")
     process = psutil.Process(worker.pid)
     switches, seconds = process.num_ctx_switches().voluntary, cpu_seconds(worker)

@@ -32,7 +32,7 @@ def stop_group(worker: Worker) -> None:
 def test_idle_what_the_last_poll_brings_is_released(
     proxy: FaultProxy, queue: Queue, start_worker: Start, stop_worker: Stop
 ) -> None:
-    worker = start_worker(queue, long_poll=3)
+    worker = start_worker(queue, long_poll=3, soft_time_limit=2, hard_time_limit=3)
     wait_until(lambda: has_open_poll(proxy, queue), seconds=5, what="a poll in flight")
 
     stop_worker(worker)

@@ -15,7 +15,7 @@ from tests.integration.sqs.calls import visibility_changes
 from tests.integration.sqs.queue_pair import Queue
 from tests.integration.sqs.worker import Worker
 
-SHORT: dict[str, Any] = {"visibility_timeout": 12, "soft_time_limit": 1, "hard_time_limit": 1.5}
+SHORT: dict[str, Any] = {"visibility_timeout": 12, "soft_time_limit": 0.8, "hard_time_limit": 1}
 
 
 class Case(NamedTuple):

@@ -9,8 +9,9 @@ class EventsConfig(AppConfig):
     def ready(self) -> None:
         from django.db.backends.signals import connection_created
 
-        from skincare.events import checks, gauges, relay  # noqa: F401  (checks registers itself)
+        from skincare.events import checks, gauges, relay, unclaimed  # noqa: F401  (checks registers itself)
         from skincare.events.database_sessions import prepare_session
 
         connection_created.connect(prepare_session, dispatch_uid="skincare.events.sessions")
+        relay.every(unclaimed.EVERY_SECONDS, "resend_unclaimed", unclaimed.resend_unclaimed)
         relay.every(gauges.EVERY_SECONDS, "report_backlog", gauges.report_backlog)

@@ -13,6 +13,9 @@ from django.db.models import Model
 
 from skincare.events.exceptions import ReasonMissing
 
+#: What `record` is given where somebody deletes a message of the dead-letter queue for ever.
+DISCARDED: Final = "discarded from the dead-letter queue"
+
 #: The user that entries of the shell and of manage.py belong to. It cannot log in.
 SYSTEM_USER: Final = "manage.py"
 

@@ -10,11 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 import structlog
-from django.conf import settings
 from django.db import transaction
 
 from skincare.events import audit
@@ -25,17 +23,17 @@ from skincare.events.exceptions import (
     StillInProgress,
 )
 from skincare.events.manual_actions import replay_received
+from skincare.events.queue_client import open_dead_letter_queue
 from skincare.operations.dead_letter_messages import (
     DeadLetterFilter,
     DeadLetterMessage,
     DeadLetterState,
     read_dead_letters,
 )
-from skincare.sqs.client import make_client
 from skincare.sqs.dead_letters import DeadLetterQueue, DLQMessage
 
 if TYPE_CHECKING:
-    from mypy_boto3_sqs import SQSClient
+    pass
 
 log = structlog.get_logger(__name__)
 
@@ -87,7 +85,7 @@ def peek(
     `skincare.sqs.dead_letters.Unreachable` and `NoDeadLetterQueue`.
     """
     found = 0
-    for dead_letters in _look(open_queue(), matching):
+    for dead_letters in _look(open_dead_letter_queue(), matching):
         for dead_letter in filter(matching.matches, dead_letters):
             if found == limit:
                 return
@@ -103,7 +101,7 @@ def look_at_all(*, limit: int) -> list[DeadLetterMessage]:
     For a page that shows and groups them: two queries for all of them.
     """
     found: list[DLQMessage] = []
-    for messages in open_queue().walk():
+    for messages in open_dead_letter_queue().walk():
         found += messages
         if len(found) >= limit:
             break
@@ -185,21 +183,6 @@ def discard(
     )
 
 
-def open_queue() -> DeadLetterQueue:
-    """Return the dead-letter queue of the order events' queue. Raises as `peek` does."""
-    return DeadLetterQueue(sqs_client(), settings.ORDER_EVENTS_QUEUE_URL)
-
-
-def sqs_client() -> "SQSClient":
-    """Return this process's client for looks at the queues; made once, because that is slow."""
-    return _client(settings.AWS_REGION, settings.SQS_ENDPOINT_URL)
-
-
-@cache
-def _client(region: str, endpoint_url: str | None) -> "SQSClient":
-    return make_client(region=region, endpoint_url=endpoint_url, policy=settings.SQS_POLICY)
-
-
 def _look(queue: DeadLetterQueue, matching: DeadLetterFilter) -> Iterator[list[DeadLetterMessage]]:
     """Yield all dead letters in batches, or until all messages that the filter names were met."""
     wanted = None if matching.message_ids is None else set(matching.message_ids)
@@ -223,7 +206,7 @@ def _settle(
     progress: Progress | None,
 ) -> Report:
     """Do `act` with each matching letter, and delete those for which it returns `ends_as`."""
-    queue = open_queue()
+    queue = open_dead_letter_queue()
     total = queue.depth().visible
     results: list[tuple[DeadLetterMessage, DeadLetterOutcome]] = []
     looked_at = 0
@@ -255,7 +238,7 @@ def _note_discard(dead_letter: DeadLetterMessage, *, reason: str, actor: str) ->
     with transaction.atomic():
         audit.record(
             actor=actor,
-            action="discarded from the dead-letter queue",
+            action=audit.DISCARDED,
             subject=dead_letter.processed or dead_letter.published,
             name=f"{dead_letter.event_type} {dead_letter.event_id}"
             if dead_letter.event

@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/monit
 
 from typing import Final
 
-from skincare.operations.dead_letter_actions import open_queue
+from skincare.events.queue_client import open_dead_letter_queue
 from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable
 from skincare.telemetry import metrics
 from skincare.telemetry.identity import IDENTITY
@@ -22,7 +22,7 @@ def report_dead_letters() -> None:
     if IDENTITY.service != "api":
         return
     try:
-        depth = open_queue().depth()
+        depth = open_dead_letter_queue().depth()
     except (Unreachable, NoDeadLetterQueue):
         return
     metrics.record({"DeadLetters": depth.visible + depth.in_flight})

@@ -19,7 +19,7 @@ from skincare.events.database_sessions import (
     limits_of,
     prepare_session,
 )
-from skincare.operations.dead_letter_actions import open_queue, sqs_client
+from skincare.events.queue_client import open_dead_letter_queue, sqs_client
 from skincare.sqs.client import error_code
 from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable
 from skincare.sqs.queues import queue_problems
@@ -161,7 +161,7 @@ def _queue(role: Role) -> Iterator[Finding]:
 
 def _dead_letter_queue(role: Role) -> Iterator[Finding]:
     try:
-        queue = open_queue()
+        queue = open_dead_letter_queue()
     except (Unreachable, NoDeadLetterQueue):
         return  # the queue's own finding tells it
     name = f"dead-letter queue {queue.name}"

@@ -10,7 +10,8 @@ from typing import Final
 import structlog
 
 from skincare.events import audit
-from skincare.operations.dead_letter_actions import Progress, open_queue
+from skincare.events.queue_client import open_dead_letter_queue
+from skincare.operations.dead_letter_actions import Progress
 from skincare.sqs.dead_letters import Move
 
 log = structlog.get_logger(__name__)
@@ -24,7 +25,7 @@ def redrive_native(*, actor: str, progress: Progress | None = None) -> Move:
     Waits for the end. Whoever stops waiting does not stop the move. Raises
     `skincare.sqs.dead_letters.Unreachable`, also where a move is under way already.
     """
-    queue = open_queue()
+    queue = open_dead_letter_queue()
     total = queue.depth().visible
     # Before the start: a move without its entry would be worse than an entry without a move.
     audit.record(

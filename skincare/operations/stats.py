@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from skincare.operations.dead_letter_actions import open_queue, sqs_client
+from skincare.events.queue_client import open_dead_letter_queue, sqs_client
 from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable, answered
 from skincare.sqs.queues import QUEUE_RETENTION, Depth, depth
 
@@ -120,7 +120,7 @@ def _work_queue() -> QueueStats:
 def _dead_letter_queue() -> QueueStats:
     name = "dead-letter queue"
     try:
-        queue = open_queue()
+        queue = open_dead_letter_queue()
         name = queue.name
         counted = queue.depth()
         dead_letters = queue.sample() if counted.visible else []

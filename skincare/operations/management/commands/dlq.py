@@ -8,6 +8,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from skincare.events import audit
 from skincare.events.exceptions import ReasonMissing
+from skincare.events.queue_client import open_dead_letter_queue
 from skincare.operations import dead_letter_actions
 from skincare.operations.base_command import (
     NOT_DONE,
@@ -200,7 +201,7 @@ class Command(OperatorCommand):
                 "--native moves all messages: SQS knows no filter, and no state to force.",
                 returncode=USAGE,
             )
-        there: Depth = dead_letter_actions.open_queue().depth()
+        there: Depth = open_dead_letter_queue().depth()
         if not there.visible:
             raise CommandError("The dead-letter queue is empty.", returncode=NOT_DONE)
         text = f"About {there.visible} messages go back to the queue as they are, poison too."

@@ -1,0 +1,149 @@
+"""Events whose messages are gone: found, and sent again; those that only wait are left alone."""
+
+import json
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.db.models.functions import Now
+
+from skincare.events import audit
+from skincare.events.claim import Claim, claim
+from skincare.events.models import OutboxEvent, ProcessedEvent
+from skincare.events.outbox import publish
+from skincare.events.routing import PAYMENT_TASK
+from skincare.events.schema import Event
+from skincare.events.unclaimed import Sweep, explained_seconds
+from skincare.sqs.policy import SQSPolicy
+from tests.conftest import QueuePair
+from tests.faults.messages import celery_message
+from tests.integration.events.event_documents import new_event
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def queue(queue_pair: QueuePair, sqs_server: str, settings: Any) -> QueuePair:
+    """The queue of the settings."""
+    settings.ORDER_EVENTS_QUEUE_URL = queue_pair.url
+    settings.SQS_ENDPOINT_URL = sqs_server
+    return queue_pair
+
+
+def sent(*, ago: timedelta, claimed: bool = False) -> Event:
+    """An event that the outbox sent some time ago; it was claimed a second later, or never."""
+    event = new_event()
+    publish(event)
+    OutboxEvent.objects.filter(event_id=event.event_id).update(sent_at=Now() - ago, send_attempts=1)
+    if claimed:
+        held = claim(event, worker="w1")
+        assert isinstance(held, Claim)
+        ProcessedEvent.objects.filter(event_id=event.event_id).update(
+            first_claimed_at=Now() - ago + timedelta(seconds=1)
+        )
+    return event
+
+
+def unsent() -> set[str]:
+    return set(OutboxEvent.objects.filter(sent_at=None).values_list("event_id", flat=True))
+
+
+def ids(events: Iterable[Event]) -> set[str]:
+    return {event.event_id for event in events}
+
+
+HOUR = timedelta(hours=1)
+
+
+def test_what_a_purge_took_is_sent_again_once() -> None:
+    lost = [sent(ago=HOUR), sent(ago=3 * HOUR), sent(ago=timedelta(days=5))]
+    sent(ago=2 * HOUR, claimed=True)
+    sweep = Sweep()
+
+    assert set(sweep.run()) == ids(lost)
+    assert unsent() == ids(lost)
+    assert sweep.run() == []
+
+
+def test_what_a_receive_can_still_explain_is_left_alone(settings: Any) -> None:
+    explained = timedelta(seconds=explained_seconds(settings.SQS_POLICY))
+    sent(ago=explained - timedelta(seconds=30))
+    late = sent(ago=explained + timedelta(seconds=30))
+
+    assert Sweep().run() == [late.event_id]
+
+
+def test_five_receives_of_a_message_are_explained() -> None:
+    policy = SQSPolicy(
+        visibility_timeout=120, max_receive_count=5, backoff=(10, 30, 60, 120), backoff_jitter=0.2
+    )
+
+    assert explained_seconds(policy) == 5 * 120 + 1.2 * 220
+
+
+def test_while_messages_wait_nothing_that_was_sent_later_than_they_is_lost(
+    queue: QueuePair, sqs_client: "SQSClient"
+) -> None:
+    sqs_client.send_message(QueueUrl=queue.url, MessageBody="of a backlog")
+    lost = sent(ago=5 * HOUR)
+    sent(ago=4 * HOUR, claimed=True)
+    sent(ago=3 * HOUR)  # in the backlog, as far as anybody can tell
+
+    assert Sweep().run() == [lost.event_id]
+
+
+def test_an_event_that_was_sent_again_after_its_claim_proves_nothing(
+    queue: QueuePair, sqs_client: "SQSClient"
+) -> None:
+    sqs_client.send_message(QueueUrl=queue.url, MessageBody="of a backlog")
+    sent(ago=3 * HOUR)
+    again = sent(ago=4 * HOUR, claimed=True)
+    OutboxEvent.objects.filter(event_id=again.event_id).update(sent_at=Now() - HOUR)
+
+    assert Sweep().run() == []
+
+
+@pytest.mark.parametrize("form", ["celery", "bare"])
+def test_what_is_in_the_dead_letter_queue_is_a_persons_matter(
+    form: str, queue: QueuePair, sqs_client: "SQSClient"
+) -> None:
+    dead, lost = sent(ago=HOUR), sent(ago=HOUR)
+    bodies = {
+        "celery": celery_message(PAYMENT_TASK, [dead.document()]),
+        "bare": json.dumps(dead.document()),
+    }
+    for body in ("not a message", bodies[form]):
+        sqs_client.send_message(QueueUrl=queue.dlq_url, MessageBody=body)
+
+    assert Sweep().run() == [lost.event_id]
+
+
+def test_what_a_person_discarded_stays_away() -> None:
+    event = sent(ago=HOUR)
+    row = OutboxEvent.objects.get(event_id=event.event_id)
+    audit.record(actor="sari", action=audit.DISCARDED, subject=row, name=str(row), reason="a test")
+
+    assert Sweep().run() == []
+
+
+def test_where_sqs_cannot_be_asked_nothing_is_sent_again(settings: Any) -> None:
+    sent(ago=HOUR)
+    settings.ORDER_EVENTS_QUEUE_URL += "-of-nobody"
+
+    assert Sweep().run() == []
+    assert unsent() == set()
+
+
+def test_the_next_sweep_looks_only_at_what_was_sent_since() -> None:
+    sent(ago=2 * HOUR, claimed=True)
+    sweep = Sweep()
+    sweep.run()
+
+    assert sweep.since is not None
+    first = sweep.since
+    sweep.run()
+    assert sweep.since >= first

@@ -17,10 +17,13 @@ from django.template.loader import render_to_string
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
+from orders import payment_methods
 from orders.delivery import deliver
 from orders.models import Order, SentEmail
 from orders.money import rupiah
 from orders.order_numbers import JAKARTA
+from orders.pictures import picture_url
+from orders.sentences import Language, in_language
 from orders.status import OrderStatus
 from skincare.events.schema import new_event_id
 
@@ -87,7 +90,7 @@ def compose(kind: str, order: Order, *, event_id: str, **context: Any) -> EmailM
 
 
 def _send(kind: str, order_id: UUID | str, event_id: str, **context: Any) -> None:
-    order = Order.objects.prefetch_related("lines").get(pk=order_id)
+    order = Order.objects.prefetch_related("lines__product").get(pk=order_id)
     if _has_enough(order, event_id=event_id):
         log.warning("email_withheld", kind=kind, order_id=str(order.pk), event_id=event_id)
         return
@@ -119,9 +122,34 @@ def _order_context(order: Order) -> dict[str, Any]:
         "is_held": order.is_held,
         "is_refunded": order.status == OrderStatus.REFUNDED,
         "lines": [
-            {"name": line.name, "quantity": line.quantity, "amount": rupiah(line.amount_rupiah)}
+            {
+                "name": line.name,
+                "quantity": line.quantity,
+                "amount": rupiah(line.amount_rupiah),
+                "picture": picture_url(line.product.picture, base_url=settings.SHOP_URL),
+            }
             for line in order.lines.all()
         ],
+        "order_url": f"{settings.SHOP_URL}/orders/{order.pk}",
+        "paid_with": in_language(payment_methods.how_paid(order), _language(order))
+        if order.paid_at
+        else "",
+        "shop": _shop(),
         "total": rupiah(order.total_rupiah),
         "refunded": rupiah(order.refunded_rupiah),
+    }
+
+
+def _language(order: Order) -> Language:
+    return "en" if order.language == Order.Language.ENGLISH else "id"
+
+
+def _shop() -> dict[str, str]:
+    """Who writes: the sender of all emails, with what the settings say of the shop."""
+    name, address = parseaddr(settings.DEFAULT_FROM_EMAIL)
+    return {
+        "name": name or address,
+        "email": address,
+        "address": settings.SHOP_POSTAL_ADDRESS,
+        "colour": settings.SHOP_COLOUR,
     }

@@ -17,11 +17,13 @@ class PaymentMethod:
 
     `open` is called inside checkout's transaction with the new order, and must only write to the
     database: what it does is undone when checkout fails. `label` is what a buyer reads.
+    `how_paid` says with what an order was paid, empty where that is not known.
     """
 
     name: str
     open: Callable[[Order], None]
     label: str = ""
+    how_paid: Callable[[Order], str] = lambda _: ""
 
 
 _methods: dict[str, PaymentMethod] = {}
@@ -45,3 +47,9 @@ def get(name: str) -> PaymentMethod:
         return _methods[name]
     except KeyError:
         raise UnknownMethod(name) from None
+
+
+def how_paid(order: Order) -> str:
+    """Return with what the order was paid, such as "QRIS"; empty where that is not known."""
+    method = _methods.get(order.payment_method)
+    return method.how_paid(order) if method else ""

@@ -24,6 +24,23 @@ _LABELS: Final[dict[str, str]] = {
     "sandbox": Sentence("Paid at once (for tests)", "Langsung lunas (untuk percobaan)"),
 }
 
+_CARD: Final = Sentence("a card", "kartu")
+#: What gateways call the ways to pay, where buyers call them otherwise.
+_CHANNELS: Final[dict[str, str]] = {
+    "qris": "QRIS",
+    "gopay": "GoPay",
+    "shopeepay": "ShopeePay",
+    "dana": "DANA",
+    "ovo": "OVO",
+    "linkaja": "LinkAja",
+    "bank_transfer": Sentence("a virtual account", "virtual account"),
+    "echannel": "Mandiri Bill",
+    "credit_card": _CARD,
+    "card": _CARD,
+    "cards": _CARD,
+    "cstore": "Alfamart / Indomaret",
+}
+
 
 def register_enabled() -> None:
     """Offer the providers of `settings.PAYMENT_PROVIDERS`, and always "free"."""
@@ -37,7 +54,15 @@ def method(name: str) -> PaymentMethod:
         name=provider(name).name,
         open=partial(open_payment, provider_name=name),
         label=_LABELS.get(name, name),
+        how_paid=how_paid,
     )
+
+
+def how_paid(order: Order) -> str:
+    """Return the channel of the payment that the order was paid with, as buyers know it."""
+    paid = order.payments.filter(paid_at__isnull=False).order_by("paid_at").first()
+    channel = paid.channel if paid else ""
+    return _CHANNELS.get(channel.lower(), channel.replace("_", " "))
 
 
 def open_payment(order: Order, *, provider_name: str) -> None:

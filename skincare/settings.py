@@ -256,6 +256,11 @@ DEFAULT_FROM_EMAIL = env.text(
 )
 connections.check_sender("DEFAULT_FROM_EMAIL", DEFAULT_FROM_EMAIL)
 
+# How the emails look and where the shop is, beside the name and address of DEFAULT_FROM_EMAIL. The
+# letters on the colour are white: WCAG asks for a contrast of 4.5.
+SHOP_COLOUR = "#a3385a"
+SHOP_POSTAL_ADDRESS = "Jalan Contoh 1, Jakarta 10110"
+
 # -- The numbers: each has its one home here; queues and templates are tested against them ---------
 
 SQS_POLICY = SQSPolicy(

@@ -40,7 +40,7 @@ class DeadLetterState(StrEnum):
 
 
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_NUMBER: Final = re.compile(r"[0-9]+")
+_NUMBER: Final = re.compile(r"(?<![\w-])[0-9]+(?:\.[0-9]+)*(?![\w-])")
 _WORDS: Final = {
     DeadLetterState.PROCESSED: "already processed",
     DeadLetterState.IN_PROGRESS: "in progress: a worker holds it",

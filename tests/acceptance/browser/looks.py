@@ -1,4 +1,4 @@
-"""What a page must look like to be used: nothing wider than the screen, and no fault axe-core finds."""
+"""What a page must be to be used: no wider than the screen, and without what axe-core finds."""
 
 import subprocess
 from pathlib import Path
@@ -53,7 +53,7 @@ def faults(browser: webdriver.Chrome, tools: Path) -> list[str]:
         "axe.run(document, {resultTypes: ['violations']}).then(r => done(r.violations))"
     )
     return [
-        f"{one['id']} ({one['impact']}): {node['html'][:160]} {node.get('failureSummary', '')[:200]}"
+        f"{one['id']} ({one['impact']}): {node['html'][:160]} {node['failureSummary'][:200]}"
         for one in found
         if one["impact"] in ("serious", "critical")
         for node in one["nodes"][:3]

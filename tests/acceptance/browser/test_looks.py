@@ -1,7 +1,7 @@
 """Every page of the operator, with a thousand dead letters and fifty thousand events."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +67,7 @@ def large_shop(
     held = Order.objects.first()
     Order.objects.filter(pk=held.pk).update(held_reason="the amount does not fit")
     Payment.objects.filter(order=held).update(held_reason="the amount does not fit")
-    ended = ProcessedEvent.objects.latest("finished_at")
+    ended = ProcessedEvent.objects.filter(finished_at__isnull=False).latest("finished_at")
     WorkerReport.objects.create(
         host="worker-1.shop.example",
         pid=7,
@@ -83,11 +83,11 @@ def large_shop(
 @pytest.fixture
 def person(
     large_shop: Letters, live_server: LiveServer, open_browser: Callable[[], webdriver.Chrome]
-) -> Iterator[Person]:
+) -> Person:
     get_user_model().objects.create_superuser("ayu", password=PASSWORD)
     person = Person(open_browser(), live_server.url)
     person.sign_in("ayu", PASSWORD)
-    yield person
+    return person
 
 
 def pages() -> dict[str, str]:

@@ -52,6 +52,7 @@ class Command(OperatorCommand):
         )
         replay.add_argument("event_id")
         replay.add_argument("--force", action="store_true", help="even if it is finished")
+        _add_yes(replay)
         add_actor(replay)
 
         skip = actions.add_parser(
@@ -62,6 +63,7 @@ class Command(OperatorCommand):
         )
         skip.add_argument("event_id")
         skip.add_argument("--reason", required=True, help="why, for whoever looks later")
+        _add_yes(skip)
         add_actor(skip)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -187,3 +189,8 @@ def _payment(history: EventHistory) -> dict[str, Any] | None:
 
 def _add_json(parser: CommandParser, text: str) -> None:
     parser.add_argument("--json", action="store_true", help=f"print {text}")
+
+
+def _add_yes(parser: CommandParser) -> None:
+    """Take --yes as all commands do that change something; of one event nobody is asked anyway."""
+    parser.add_argument("--yes", action="store_true", help="do not ask (it does not)")

@@ -77,6 +77,7 @@ class ReadOnlyAdmin(ReadOnly, IndexedSearchMixin, admin.ModelAdmin):
 
     paginator = BoundedPaginator
     show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER  # a count for each choice of each filter
 
 
 def choices_filter(field: str, choices: Sequence[tuple[str, str]], title: str = "") -> type:

@@ -17,7 +17,7 @@ import yaml
 
 FOLDER = Path(__file__).resolve().parent
 #: What only some accounts need.
-OPTIONAL = {"foundation"}
+OPTIONAL = {"foundation", "deployer"}
 _ABSENT = object()
 
 #: Stands for the account that a template is created in.

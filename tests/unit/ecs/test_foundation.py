@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from ecs.template import Deployed, deployed, load, names
+from ecs.template import OPTIONAL, Deployed, deployed, load, names
 
 PARAMETERS = {
     "DomainName": "shop.example",
@@ -26,7 +26,7 @@ def of(deployment: Deployed, type_: str) -> list[dict[str, Any]]:
 
 
 def test_each_output_is_a_parameter_of_another_template() -> None:
-    asked = {p for name in names() if name != "foundation" for p in load(name).parameters}
+    asked = {p for name in set(names()) - OPTIONAL for p in load(name).parameters}
     made = set(load("foundation").document["Outputs"])
 
     assert made - asked == {"LoadBalancerName"}
@@ -35,7 +35,7 @@ def test_each_output_is_a_parameter_of_another_template() -> None:
 def test_what_the_others_cannot_do_without_is_made() -> None:
     given = {*load("foundation").parameters, *load("foundation").document["Outputs"]}
     by_deploy = {"Image", "Release"}
-    for name in set(names()) - {"foundation"}:
+    for name in set(names()) - OPTIONAL:
         needed = {p for p, what in load(name).parameters.items() if "Default" not in what}
         # SHOP_URL is the shop's own pages, which no template here serves.
         assert needed - by_deploy - {"ShopUrl"} <= given, name

@@ -62,7 +62,7 @@ def apply_report(
             return _hold(payment, HoldCode.CONTRADICTS, reason, stored)
         case Apply(status):
             # Where no money came in and none does, there is nothing to compare.
-            wrong = _wrong_money(payment, report)
+            wrong = wrong_money(payment, report)
             if wrong and (status not in UNPAID or payment.is_paid):
                 return _hold(payment, HoldCode.MONEY_DIFFERS, wrong, stored)
             _move(payment, status, occurred_at=report.occurred_at, channel=report.channel)
@@ -102,11 +102,16 @@ def record_refund_by_hand(payment: Payment, *, amount_rupiah: int, key: str, at:
     )
 
 
-def _learn(payment: Payment, report: GatewayNotification) -> None:
+def tie(payment: Payment, report: GatewayNotification) -> None:
+    """Note how the gateway calls the transaction, so that it is known again; not saved yet."""
     if not payment.transaction_id:
         payment.transaction_id = report.transaction_id
     ids = {report.transaction_id, *report.other_ids, *payment.other_ids}
     payment.other_ids = sorted(ids - {payment.transaction_id})
+
+
+def _learn(payment: Payment, report: GatewayNotification) -> None:
+    tie(payment, report)
     if report.expires_at is not None and payment.status == PaymentStatus.PENDING:
         payment.expires_at = report.expires_at
         _keep_waiting(payment.order, until=report.expires_at)
@@ -122,7 +127,7 @@ def _keep_waiting(order: Order, *, until: datetime) -> None:
 def _apply_refunds(
     payment: Payment, report: GatewayNotification, stored: PaymentNotification
 ) -> Applied:
-    wrong = _wrong_money(payment, report)
+    wrong = wrong_money(payment, report)
     if wrong:
         return _hold(payment, HoldCode.MONEY_DIFFERS, wrong, stored)
     plan = plan_refunds(
@@ -213,7 +218,7 @@ def _is_needed(payment: Payment) -> bool:
     return payment.pk not in found.surplus
 
 
-def _wrong_money(payment: Payment, report: GatewayNotification) -> str:
+def wrong_money(payment: Payment, report: GatewayNotification) -> str:
     """Return why the reported money is not what the order costs; "" where it is."""
     if report.currency != CURRENCY:
         return f"currency {report.currency or 'missing'} instead of {CURRENCY}"

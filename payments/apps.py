@@ -7,7 +7,7 @@ class PaymentsConfig(AppConfig):
     verbose_name = "Payments"
 
     def ready(self) -> None:
-        from payments import expiry, handlers, methods, notifications, ranges  # noqa: F401  (ranges registers itself)
+        from payments import expiry, handlers, methods, notifications, ranges, reconciliation  # noqa: F401  (ranges registers itself)
         from skincare.events import relay
 
         methods.register_enabled()
@@ -21,4 +21,9 @@ class PaymentsConfig(AppConfig):
             settings.UNMATCHED_RETRY_SECONDS,
             "retry_unmatched_notifications",
             notifications.retry_unmatched,
+        )
+        relay.every(
+            settings.RECONCILE_SWEEP_SECONDS,
+            "reconcile_payments",
+            reconciliation.sweeper.start,
         )

@@ -6,12 +6,13 @@ occurrence does.
 from datetime import datetime
 
 from payments.exceptions import EventSwallowed
-from payments.models import Payment
+from payments.models import Payment, PaymentNotification
 from skincare.events.outbox import publish
 from skincare.events.schema import (
     PAYMENT_FAILED,
     PAYMENT_PROCESSED,
     PAYMENT_REFUNDED,
+    PAYMENT_REPORTED,
     Event,
     new_event_id,
 )
@@ -52,6 +53,17 @@ def refunded_event(
         event_id=new_event_id(payment.provider, _transaction(payment), "refunded", refund_key),
         amount_rupiah=amount_rupiah,
         occurred_at=occurred_at,
+    )
+
+
+def reported_event(payment: Payment, notification: PaymentNotification) -> Event:
+    """Return `payment.reported`: the gateway has notified something, and has to be asked."""
+    return _event(
+        PAYMENT_REPORTED,
+        payment,
+        event_id=new_event_id(payment.provider, "reported", notification.identity),
+        amount_rupiah=payment.amount_rupiah,
+        occurred_at=notification.received_at,
     )
 
 

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import structlog
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from orders import lifecycle
@@ -82,6 +82,13 @@ def _overdue(now: datetime, older_than: timedelta | None) -> QuerySet[Order]:
         is_over = Q(expires_at__lt=now) | Q(
             expires_at=None, created_at__lt=now - Order.longest_wait()
         )
-    undecided = Payment.objects.filter(order=OuterRef("pk"), status__in=IN_DOUBT)
+    undecided = Payment.objects.filter(
+        # A payment page is asked for after its end (payments.reconciliation): until then somebody
+        # may have paid there, and the gateway's call is late or lost.
+        Q(status__in=IN_DOUBT)
+        | Q(session_id__gt="", asked_at=None)
+        | Q(session_id__gt="", asked_at__lt=F("expires_at")),
+        order=OuterRef("pk"),
+    )
     waiting = Order.objects.filter(is_over, ~Exists(undecided), status=OrderStatus.PENDING)
     return waiting.filter(held_reason="").order_by("created_at")

@@ -15,33 +15,54 @@ from orders.models import Order
 from orders.status import OrderStatus
 from payments.alignment import align
 from payments.apply import apply_by_event
+from payments.confirmation import (
+    Asked,
+    ask_for_reported,
+    ask_for_unknown,
+    confirm_event,
+    take_word,
+)
 from payments.exceptions import ContradictsPayment, PaymentNotFound, WrongAmount
 from payments.locks import lock_payment_of
 from payments.models import Payment
 from payments.status import OPEN, PaymentStatus
 from payments.transitions import Apply, next_status
 from skincare.events.handlers import Handler, register
-from skincare.events.schema import PAYMENT_FAILED, PAYMENT_PROCESSED, PAYMENT_REFUNDED, Event
+from skincare.events.schema import (
+    PAYMENT_FAILED,
+    PAYMENT_PROCESSED,
+    PAYMENT_REFUNDED,
+    PAYMENT_REPORTED,
+    Event,
+)
 
 log = structlog.get_logger(__name__)
 
 
 def register_handlers() -> None:
     """Make these functions the handlers of the payment events."""
-    register(PAYMENT_PROCESSED, Handler(effects=money_came_in, notify=send_receipt))
-    register(PAYMENT_FAILED, Handler(effects=attempt_failed, notify=notify_failure))
+    register(PAYMENT_REPORTED, Handler(effects=take_word, prepare=ask_for_reported))
+    register(
+        PAYMENT_PROCESSED,
+        Handler(effects=money_came_in, notify=send_receipt, prepare=ask_for_unknown),
+    )
+    register(
+        PAYMENT_FAILED,
+        Handler(effects=attempt_failed, notify=notify_failure, prepare=ask_for_unknown),
+    )
     register(PAYMENT_REFUNDED, Handler(effects=money_went_back, notify=notify_refund))
 
 
-def money_came_in(event: Event) -> None:
+def money_came_in(event: Event, asked: Asked | None = None) -> None:
     """Bring the order to its standing: paid, unless the money is gone by now.
 
-    Raises `OrderNotFound`, `PaymentNotFound`, `WrongAmount` and `ContradictsPayment`.
+    `asked` is what the gateway says where only the event knows of the money. Raises
+    `OrderNotFound`, `PaymentNotFound`, `WrongAmount` and `ContradictsPayment`.
     """
     order, payment = _lock(event)
     _check_amount(event, payment)
     if payment.paid_at is None:
-        _apply_by_event(PaymentStatus.SETTLED, payment, event)
+        _apply_by_event(PaymentStatus.SETTLED, order, payment, event, asked)
     align(order, event_id=event.event_id)
 
 
@@ -51,7 +72,7 @@ def send_receipt(event: Event) -> None:
         emails.send_receipt(order_id=event.order_id, event_id=event.event_id)
 
 
-def attempt_failed(event: Event) -> None:
+def attempt_failed(event: Event, asked: Asked | None = None) -> None:
     """Bring the order to its standing. One failed attempt leaves it waiting, with its stock.
 
     Raises as `money_came_in` does.
@@ -59,7 +80,7 @@ def attempt_failed(event: Event) -> None:
     order, payment = _lock(event)
     _check_amount(event, payment)
     if payment.status in OPEN:
-        _apply_by_event(PaymentStatus.FAILED, payment, event)
+        _apply_by_event(PaymentStatus.FAILED, order, payment, event, asked)
     align(order, event_id=event.event_id, reason=f"payment {payment.status}")
 
 
@@ -85,13 +106,19 @@ def notify_refund(event: Event) -> None:
     )
 
 
-def _apply_by_event(status: PaymentStatus, payment: Payment, event: Event) -> None:
+def _apply_by_event(
+    status: PaymentStatus, order: Order, payment: Payment, event: Event, asked: Asked | None
+) -> None:
     """Bring the payment to the state that only the event knows of.
 
     Our own events follow their payment's change; one that goes ahead of it is from another
-    producer, who saw the money move and is trusted as far as the queue is. Raises
-    `ContradictsPayment` where the payment's history cannot go on like that.
+    producer, who saw the money move. Where its gateway is asked, its word counts; otherwise the
+    producer is trusted as far as the queue is. Raises `ContradictsPayment` where the payment's
+    history cannot go on like that.
     """
+    if asked is not None:
+        confirm_event(order, payment, event, asked)
+        return
     if not isinstance(next_status(PaymentStatus(payment.status), status), Apply):
         raise ContradictsPayment(f"payment {payment.pk} is {payment.status}, not {status}")
     apply_by_event(payment, status, occurred_at=event.created)

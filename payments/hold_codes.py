@@ -10,6 +10,7 @@ class HoldCode(models.TextChoices):
     MONEY_DIFFERS = "money_differs", "another amount or currency"
     UNCLEAR_REPORT = "unclear_report", "the gateway's report contradicts itself or is not known"
     CONTRADICTS = "contradicts", "a state that cannot follow the payment's"
+    GATEWAY_DIFFERS = "gateway_differs", "the gateway, asked, says something else"
     OTHER_ORDER = "other_order", "the transaction names another order"
     MATCHED_BY_HAND = "matched_by_hand", "a person matched it to the order"
     REFUND_DIFFERS = "refund_differs", "refunds that do not add up"
@@ -40,6 +41,8 @@ DECISIONS: Final[Mapping[HoldCode, frozenset[Decision]]] = {
     HoldCode.UNCLEAR_REPORT: _REPORTED,
     HoldCode.CONTRADICTS: _REPORTED,
     HoldCode.MATCHED_BY_HAND: _REPORTED,
+    # Nothing of it was taken. Dismissing says that the gateway's dashboard was looked at.
+    HoldCode.GATEWAY_DIFFERS: frozenset({Decision.CANCEL, Decision.DISMISS}),
     # Refunds are recorded only as the gateway reports them, and no report moves two orders.
     HoldCode.OTHER_ORDER: frozenset({Decision.DISMISS}),
     HoldCode.REFUND_DIFFERS: frozenset({Decision.DISMISS}),

@@ -51,6 +51,21 @@ class Payment(models.Model):
     expires_at = models.DateTimeField(
         null=True, blank=True, help_text="until when the gateway lets the buyer pay"
     )
+    way = models.CharField(
+        max_length=16, blank=True, default="", db_default="", help_text="the page is for, or all"
+    )
+    page_tries = models.PositiveSmallIntegerField(
+        default=0, db_default=0, help_text="how often its page was asked for"
+    )
+    page_leased_until = models.DateTimeField(
+        null=True, blank=True, help_text="until when a request may be opening the page"
+    )
+    asked_at = models.DateTimeField(
+        null=True, blank=True, help_text="when its gateway was last asked for its state"
+    )
+    next_ask_at = models.DateTimeField(
+        null=True, blank=True, help_text="when to ask, where no notification has ended it"
+    )
     transaction_id = models.CharField(
         max_length=128, blank=True, help_text="the gateway's; empty until it tells"
     )
@@ -99,6 +114,11 @@ class Payment(models.Model):
             models.Index(fields=["reference"], name="payment_reference"),
             models.Index(fields=["paid_at"], name="payment_paid_at"),
             models.Index(fields=["-created_at"], name="payment_held", condition=~Q(held_reason="")),
+            models.Index(
+                fields=["next_ask_at"],
+                name="payment_to_ask",
+                condition=Q(next_ask_at__isnull=False),
+            ),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -252,6 +272,106 @@ class Acceptance(models.Model):
         return f"acceptance of {self.payment_id}"
 
 
+class PageRequest(models.Model):
+    """Which attempt a buyer's Idempotency-Key got, so that a repeat gets the same one."""
+
+    order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="page_requests")
+    key = models.CharField(max_length=255)
+    body_hash = models.CharField(max_length=64, help_text="SHA-256 of what was asked for")
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["order", "key"], name="page_request_key_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"page of {self.payment_id}"
+
+
+class RefundRequest(models.Model):
+    """Money that a person wants to give back, another one has to agree to, and the gateway sends.
+
+    `key` is ours: the gateway takes the same key for the same refund, however often it is asked.
+    What really went back is in `PaymentRefund`, as the gateway reports it.
+    """
+
+    class Status(models.TextChoices):
+        REQUESTED = "requested", "waits for another person"
+        DECIDED = "decided", "waits for the gateway"  # two persons want it
+        SENT = "sent", "the gateway works on it"
+        DONE = "done", "done"
+        FAILED = "failed", "failed"  # the gateway refused it, or it failed there
+        BY_HAND = "by_hand", "has to be transferred by hand"  # the gateway has no refunds for it
+        WITHDRAWN = "withdrawn", "withdrawn"
+
+    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="refund_requests")
+    key = models.CharField(max_length=64, unique=True)
+    amount_rupiah = models.BigIntegerField()
+    reason = models.CharField(max_length=255)
+    status = models.CharField(max_length=16, choices=Status, default=Status.REQUESTED)
+    requested_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    requested_at = models.DateTimeField(default=timezone.now, editable=False)
+    agreed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", null=True, blank=True
+    )
+    agreed_at = models.DateTimeField(null=True, blank=True)
+    tries = models.PositiveSmallIntegerField(default=0)
+    next_try_at = models.DateTimeField(null=True, blank=True)
+    gateway_key = models.CharField(
+        max_length=128, blank=True, help_text="what the gateway calls the refund"
+    )
+    last_error = models.CharField(max_length=255, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        permissions = [
+            ("request_refund", "Can ask that money be given back"),
+            ("agree_refund", "Can agree to a refund that another person asked for"),
+        ]
+        indexes = [
+            models.Index(
+                fields=["next_try_at"],
+                name="refund_request_due",
+                condition=Q(next_try_at__isnull=False),
+            )
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["payment"],
+                condition=Q(status__in=["requested", "decided", "sent"]),
+                name="refund_request_one_open",
+            ),
+            models.CheckConstraint(
+                name="refund_request_amount_sign", condition=Q(amount_rupiah__gt=0)
+            ),
+            models.CheckConstraint(
+                name="refund_request_two_persons", condition=~Q(agreed_by=F("requested_by"))
+            ),
+            models.CheckConstraint(
+                name="refund_request_status_known",
+                condition=Q(
+                    status__in=[
+                        "requested",
+                        "decided",
+                        "sent",
+                        "done",
+                        "failed",
+                        "by_hand",
+                        "withdrawn",
+                    ]
+                ),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"refund of {self.amount_rupiah} of {self.payment_id}"
+
+
 class PaymentRefund(AppendOnlyModel):
     """Money that went back, once per refund key; a payment's rows add up to `refunded_rupiah`."""
 
@@ -300,13 +420,14 @@ class PaymentNotification(models.Model):
         REPEATED = "repeated", "repeated"  # the payment was in this state already
         IGNORED = "ignored", "ignored"  # an earlier state than the payment's, or no payment's
         HELD = "held", "held"  # a person must decide; the reason says why
+        WAITING = "waiting", "waiting"  # until the worker has asked the gateway
         UNMATCHED = "unmatched", "unmatched"  # its order or payment is not known (yet)
         DISMISSED = "dismissed", "dismissed"  # a person said that nothing is to be done for it
         UNREADABLE = "unreadable", "unreadable"  # proven, but not what the documentation says
         READ = "read", "read"  # was unreadable; what it says is a notification of its own now
         TEST = "test", "test"  # the test button of the gateway's dashboard
 
-    #: What waits for an outcome.
+    #: What waits for its outcome, or for a person.
     OPEN = (Outcome.UNMATCHED, Outcome.UNREADABLE)
     #: What belongs to no payment.
     WITHOUT_PAYMENT = (*OPEN, Outcome.DISMISSED, Outcome.READ, Outcome.TEST)
@@ -360,6 +481,7 @@ class PaymentNotification(models.Model):
                         "repeated",
                         "ignored",
                         "held",
+                        "waiting",
                         "unmatched",
                         "dismissed",
                         "unreadable",
@@ -374,7 +496,7 @@ class PaymentNotification(models.Model):
                     outcome__in=["unmatched", "dismissed", "unreadable", "read", "test"],
                     payment__isnull=True,
                 )
-                | Q(outcome__in=["applied", "repeated", "held"], payment__isnull=False)
+                | Q(outcome__in=["applied", "repeated", "held", "waiting"], payment__isnull=False)
                 | Q(outcome="ignored"),
             ),
             *moments_within_reason("notification", "occurred_at"),
@@ -391,6 +513,10 @@ class PaymentNotification(models.Model):
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise AppendOnlyError(self._meta.db_table)
 
+    def wait_for_answer(self, *, payment: Payment) -> None:
+        """Note which payment it is about; its outcome follows when the gateway has been asked."""
+        self._end(payment=payment, outcome=self.Outcome.WAITING, reason="", document="")
+
     def decide(self, *, payment: Payment | None, outcome: str, reason: str) -> None:
         """Write the final outcome of a notification that waits for it.
 
@@ -406,7 +532,8 @@ class PaymentNotification(models.Model):
         self._end(payment=None, outcome=self.Outcome.DISMISSED, reason=reason, document="")
 
     def _end(self, **values: Any) -> None:
-        waiting = type(self).objects.filter(pk=self.pk, outcome__in=self.OPEN)
+        undecided = (*self.OPEN, self.Outcome.WAITING)
+        waiting = type(self).objects.filter(pk=self.pk, outcome__in=undecided)
         if not waiting.update(decided_at=timezone.now(), **values):
             raise AppendOnlyError(f"{self} is decided")
         self.refresh_from_db()

@@ -18,10 +18,12 @@ from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
-from payments.apply import apply_report
+from payments.apply import apply_report, tie
+from payments.asking_times import next_time
 from payments.attempts import lock_reported_payment
+from payments.events import publish_once, reported_event
 from payments.exceptions import Malformed, NotUnreadable
-from payments.models import PaymentNotification
+from payments.models import Payment, PaymentNotification
 from payments.providers import provider
 from payments.providers.base import Gateway, GatewayNotification
 from skincare.events import audit
@@ -82,8 +84,11 @@ def record(report: GatewayNotification, *, document: str = "") -> Received:
     `document` is what it was read from; it is kept only as long as the report has no payment.
     """
     # The insert comes first: of two parallel repeats, the second waits here for the first.
-    stored, is_new = _store(report, document)
+    stored, is_new = _get_or_store(report, document)
     if not is_new and stored.outcome != _Outcome.UNMATCHED:
+        if stored.outcome == _Outcome.HELD and stored.payment is not None:
+            # What the gateway did not confirm, or somebody forged before, may be true by now.
+            Payment.objects.filter(pk=stored.payment.pk).update(next_ask_at=timezone.now())
         return _ended(stored, is_repeat=True)
     if report.is_test:
         stored.decide(payment=None, outcome=_Outcome.TEST, reason="the dashboard's test button")
@@ -95,8 +100,25 @@ def record(report: GatewayNotification, *, document: str = "") -> Received:
     stored.refresh_from_db()
     if stored.outcome != _Outcome.UNMATCHED:
         return _ended(stored, is_repeat=True)
+    if report.provider in settings.PROVIDERS_ASKED and not report.is_answer:
+        return _ask_first(payment, report, stored)
     applied = apply_report(payment, report, stored)
     stored.decide(payment=payment, outcome=applied.outcome, reason=applied.reason)
+    return _ended(stored, is_repeat=False)
+
+
+def _ask_first(
+    payment: Payment, report: GatewayNotification, stored: PaymentNotification
+) -> Received:
+    """Let the worker ask the gateway before anything follows from a notification."""
+    tie(payment, report)
+    if payment.next_ask_at is None:
+        payment.next_ask_at = next_time(
+            opened_at=timezone.now(), expires_at=report.expires_at, asked_at=None
+        )
+    payment.save()
+    stored.wait_for_answer(payment=payment)
+    publish_once(reported_event(payment, stored))
     return _ended(stored, is_repeat=False)
 
 
@@ -197,7 +219,12 @@ def _storable(reason: str) -> str:
     return reason.encode("ascii", "backslashreplace").decode().replace("\x00", "")[:_MAX_REASON]
 
 
-def _store(report: GatewayNotification, document: str) -> tuple[PaymentNotification, bool]:
+def store(answer: GatewayNotification) -> PaymentNotification:
+    """Store what a gateway answered when it was asked; the same answer again is the same row."""
+    return _get_or_store(answer, "")[0]
+
+
+def _get_or_store(report: GatewayNotification, document: str) -> tuple[PaymentNotification, bool]:
     """Return the stored notification, and whether it is new. It is unmatched until decided."""
     return PaymentNotification.objects.get_or_create(
         provider=report.provider,

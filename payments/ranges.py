@@ -9,6 +9,10 @@ from skincare.events.checks import Range, out_of_range
 
 _RANGES: Final[Mapping[str, Range]] = {
     "WEBHOOK_LOCK_TIMEOUT_SECONDS": Range(0.1, 4, "Midtrans waits 5 seconds for an answer"),
+    "GATEWAY_CONNECT_SECONDS": Range(0.1, 10, "a buyer waits so long for the payment page"),
+    "GATEWAY_READ_SECONDS": Range(0.1, 30, "a buyer waits so long for the payment page"),
+    "GATEWAY_ASKS_PER_MINUTE": Range(1, 300, "Xendit takes 600 calls a minute, and it may be two"),
+    "RECONCILE_SWEEP_SECONDS": Range(1, 3_600, "a missed webhook is found so much later"),
     "UNMATCHED_RETRY_SECONDS": Range(1, 3_600, "a notification waits so long for its order"),
     "UNMATCHED_RETRY_DAYS": Range(1, 90, "a person looks at what is older"),
     "REFUNDS_PER_NOTIFICATION": Range(1, 1_000, "each is an event and an email"),

@@ -303,10 +303,13 @@ REFUNDS_PER_NOTIFICATION = 20
 EMAILS_PER_ORDER_AND_HOUR = 5
 # Midtrans wants an answer within 5 s: a webhook that waits longer for its order is called again.
 WEBHOOK_LOCK_TIMEOUT_SECONDS = 3
-GATEWAY_TIMEOUT_SECONDS = (
-    3,
-    10,
-)  # to connect, and for the answer; no transaction is open meanwhile
+# To connect, and for the answer; no transaction is open meanwhile.
+GATEWAY_CONNECT_SECONDS = 3
+GATEWAY_READ_SECONDS = 10
+# Xendit takes 60 calls a minute to one address with a test key and 600 with a live one; asking for
+# a paid invoice takes two. https://developers.xendit.co/api-reference/#rate-limits
+GATEWAY_ASKS_PER_MINUTE = 30
+RECONCILE_SWEEP_SECONDS = 10.0
 # After that an order that was not there yet, or a database that did not answer, may be there.
 WEBHOOK_RETRY_AFTER_SECONDS = 60
 # A client has so long to send its whole request, and to read the whole answer. A request that

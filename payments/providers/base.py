@@ -48,6 +48,7 @@ class GatewayNotification:
     - `review_reason` is why a person must decide, whatever the status says; empty where nothing is
       odd.
     - `expires_at` is until when the buyer can pay, where the gateway says it.
+    - `is_answer` says that the gateway was asked: it is proven by more than its sender.
     - `is_matched_by_hand` says that a person named the order.
     - `is_test` says that it is the test of the gateway's dashboard.
     - `payload` holds the fields that are kept: never a secret, card data or customer data.
@@ -66,6 +67,7 @@ class GatewayNotification:
     refunds: tuple[GatewayRefund, ...] = ()
     review_reason: str = ""
     expires_at: datetime | None = None
+    is_answer: bool = False
     is_matched_by_hand: bool = False
     is_test: bool = False
     payload: Mapping[str, Any] = field(default_factory=dict)

@@ -97,7 +97,7 @@ def _call(
     query: Mapping[str, str] | None,
     more: Mapping[str, str] | None,
 ) -> Answer:
-    connect, read = settings.GATEWAY_TIMEOUT_SECONDS
+    connect, read = settings.GATEWAY_CONNECT_SECONDS, settings.GATEWAY_READ_SECONDS
     deadline = time.monotonic() + connect + read
     basic = base64.b64encode(f"{key}:".encode()).decode()
     headers = {

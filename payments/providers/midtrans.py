@@ -204,7 +204,7 @@ class Midtrans(Gateway):
             )
         if answer.order_reference == answer.transaction_id:
             answer = replace(answer, order_reference=_reference_of(payment))
-        return replace(answer, identity=f"asked:{answer.identity}")
+        return replace(answer, identity=f"asked:{answer.identity}", is_answer=True)
 
     def verify(self, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
         """Check `signature_key`: lower-case hex SHA-512 over three of the strings and our key.

@@ -238,7 +238,7 @@ class Xendit(Gateway):
             raise GatewayUnavailable(self.name, f"the status is not as documented: {error}") from (
                 None
             )
-        return answer and replace(answer, identity=f"asked:{answer.identity}")
+        return answer and replace(answer, identity=f"asked:{answer.identity}", is_answer=True)
 
     def newest(self, payment: "Payment") -> GatewayNotification | None:
         """Look for an invoice of our reference whose answer we never got."""
@@ -246,7 +246,7 @@ class Xendit(Gateway):
             return None
         for document in xendit_calls.invoices_of(payment.reference):
             answer = _invoice(document)
-            return replace(answer, identity=f"asked:{answer.identity}")
+            return replace(answer, identity=f"asked:{answer.identity}", is_answer=True)
         return None
 
     def cancel(self, payment: "Payment") -> None:

@@ -13,7 +13,13 @@ from django.utils import timezone
 
 from skincare.events.claim import Claim, Conflict, Duplicate, InProgress, claim
 from skincare.events.database_sessions import is_away
-from skincare.events.exceptions import InvalidEvent, LostClaim, NotificationDelayed, TerminalError
+from skincare.events.exceptions import (
+    DependencyAway,
+    InvalidEvent,
+    LostClaim,
+    NotificationDelayed,
+    TerminalError,
+)
 from skincare.events.handlers import Handler, handler_for
 from skincare.events.schema import Event, parse_event
 from skincare.sqs.outcome import RetryLater, Terminal, Unavailable
@@ -36,7 +42,7 @@ class EventOutcome(StrEnum):
     DONE = "done"
     SKIPPED = "skipped"
     DUPLICATE = "duplicate"
-    PUT_OFF = "put off"  # its effects are done; the outbox sends it again for its email
+    PUT_OFF = "put off"  # the outbox sends it again, for its email or for what has to be asked
 
 
 def process(document: Mapping[str, Any], *, receive_count: int, worker: str) -> EventOutcome:
@@ -102,7 +108,7 @@ def _run(event: Event, held: Claim) -> EventOutcome:
     except LostClaim:
         log.warning("event_claim_lost", fence=held.fence)
         raise RetryLater("the claim was taken over") from None
-    except NotificationDelayed as delay:
+    except (NotificationDelayed, DependencyAway) as delay:
         if _put_off(event, held, delay):
             return EventOutcome.PUT_OFF
         _record_failure(event, held, delay)
@@ -136,13 +142,14 @@ def _run_handler(event: Event, handler: Handler, held: Claim) -> None:
     held.finish()
 
 
-def _put_off(event: Event, held: Claim, delay: NotificationDelayed) -> bool:
-    """Leave the email to the outbox, which sends the event again later. False once that is over."""
+def _put_off(event: Event, held: Claim, delay: NotificationDelayed | DependencyAway) -> bool:
+    """Leave the rest to the outbox, which sends the event again later. False once that is over."""
     until = held.put_off(_text(delay), at_least=delay.at_least)
     if until is None:
         return False
     log.info("event_put_off", attempts=held.attempts, error=str(delay), until=until.isoformat())
-    metrics.count("EmailsPutOff", event_type=_metric_type(event))
+    if isinstance(delay, NotificationDelayed):
+        metrics.count("EmailsPutOff", event_type=_metric_type(event))
     return True
 
 

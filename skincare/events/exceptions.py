@@ -44,6 +44,17 @@ class NotificationDelayed(Exception):
         self.at_least = at_least
 
 
+class DependencyAway(Exception):
+    """What has to be asked before the effects does not answer: nothing was done, try again later.
+
+    `at_least` is for how many seconds trying again is of no use.
+    """
+
+    def __init__(self, reason: str, *, at_least: float = 0.0) -> None:
+        super().__init__(reason)
+        self.at_least = at_least
+
+
 class DuplicateHandler(Exception):
     """Two apps want the same event type."""
 

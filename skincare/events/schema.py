@@ -23,12 +23,14 @@ ORDER_EXPIRED: Final = "order.expired"
 PAYMENT_PROCESSED: Final = "payment.processed"
 PAYMENT_FAILED: Final = "payment.failed"
 PAYMENT_REFUNDED: Final = "payment.refunded"
+PAYMENT_REPORTED: Final = "payment.reported"
 EVENT_TYPES: Final = (
     ORDER_CONFIRMED,
     ORDER_EXPIRED,
     PAYMENT_PROCESSED,
     PAYMENT_FAILED,
     PAYMENT_REFUNDED,
+    PAYMENT_REPORTED,
 )
 
 #: Namespace of the ids made by `new_event_id`; it must never change, or repeats get new ids.

@@ -101,7 +101,7 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_whatever_cannot_be_relied_on_is_worth_another_try(fault: str, settings: Any) -> None:
-    settings.GATEWAY_TIMEOUT_SECONDS = (1, 0.5)
+    settings.GATEWAY_CONNECT_SECONDS, settings.GATEWAY_READ_SECONDS = 1, 0.5
     talk, reason = FAULTS[fault]
     with server(talk) as url, pytest.raises(GatewayUnavailable) as refusal:
         ask(url)
@@ -110,7 +110,7 @@ def test_whatever_cannot_be_relied_on_is_worth_another_try(fault: str, settings:
 
 
 def test_a_gateway_that_does_not_listen_is_away(settings: Any) -> None:
-    settings.GATEWAY_TIMEOUT_SECONDS = (1, 1)
+    settings.GATEWAY_CONNECT_SECONDS = 1
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     with pytest.raises(GatewayUnavailable, match="NewConnectionError"):

@@ -1,0 +1,226 @@
+"""Nothing waits for a webhook: payments that are open longer than they should be are asked for.
+
+Each payment says when to ask for it next (`Payment.next_ask_at`). A sweep of the relay and
+`manage.py reconcile` ask for what is due. What they find goes the way of a notification; where it
+changes a payment, a webhook was missed, and that is counted.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+import structlog
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from orders.locks import lock_order
+from orders.models import Order
+from payments.asking_times import next_time
+from payments.attempts import lock_reported_payment
+from payments.confirmation import Asked, apply_answer, ask
+from payments.exceptions import GatewayRefused, GatewayUnavailable
+from payments.locks import lock_payment_of
+from payments.models import Payment, PaymentNotification
+from payments.notifications import record
+from payments.providers import gateways, provider
+from payments.providers.base import GatewayNotification
+from payments.status import OPEN, PAID, PaymentStatus
+from skincare.telemetry import metrics
+
+log = structlog.get_logger(__name__)
+
+_LEASE: Final = timedelta(seconds=60)  # longer than all calls for one payment take
+_RETRY: Final = timedelta(minutes=2)  # while the gateway is away
+_AGES: Final = (("10m", timedelta(minutes=10)), ("2h", timedelta(hours=2)))
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came of asking for one payment. `is_missed`: a webhook should have told it."""
+
+    payment: Payment
+    before: str
+    after: str
+    is_missed: bool = False
+    error: str = ""
+
+
+def schedule(payment: Payment, *, opened_at: datetime) -> None:
+    """Say when a payment whose page was opened is asked for next; not saved yet."""
+    payment.next_ask_at = next_time(
+        opened_at=opened_at, expires_at=payment.expires_at, asked_at=payment.asked_at
+    )
+
+
+def due(now: datetime) -> QuerySet[Payment]:
+    """Return the payments that have to be asked for, the longest overdue first."""
+    names = [one.name for one in gateways()]
+    return Payment.objects.filter(next_ask_at__lte=now, provider__in=names).order_by("next_ask_at")
+
+
+def since(moment: datetime) -> QuerySet[Payment]:
+    """Return all payments since then whose money may still come, or that ended without any."""
+    names = [one.name for one in gateways()]
+    payments = Payment.objects.filter(created_at__gte=moment, provider__in=names)
+    asked = Q(session_id__gt="") | Q(transaction_id__gt="")
+    return payments.filter(asked).exclude(status=PaymentStatus.REFUNDED).order_by("created_at")
+
+
+def reconcile(
+    payments: Iterable[Payment],
+    *,
+    per_minute: int,
+    report: Callable[[Found], None] = lambda _: None,
+    dry_run: bool = False,
+) -> int:
+    """Ask for each of these payments, no more than so many in a minute; return how many changed.
+
+    A gateway that is away ends nothing: its payments are asked for again later.
+    """
+    changed = 0
+    pause = 60.0 / per_minute
+    for payment in payments:
+        started = time.monotonic()
+        found = ask_now(payment, dry_run=dry_run)
+        report(found)
+        changed += found.before != found.after
+        time.sleep(max(0.0, pause - (time.monotonic() - started)))
+    return changed
+
+
+def ask_now(payment: Payment, *, dry_run: bool = False) -> Found:
+    """Ask for one payment and apply what the gateway says. No transaction is open meanwhile."""
+    before = payment.status
+    try:
+        newest = provider(payment.provider).newest(payment)
+        asked = ask(payment)
+    except (GatewayUnavailable, GatewayRefused) as error:
+        wait = timedelta(seconds=getattr(error, "retry_after", None) or 0)
+        if not dry_run:
+            again = timezone.now() + max(_RETRY, wait)
+            Payment.objects.filter(pk=payment.pk).update(next_ask_at=again)
+        return Found(payment, before, before, error=str(error))
+    if dry_run:
+        answers = [one.status for one in (newest, asked.answer) if one and one.status]
+        after = next((one for one in answers if one in PAID), answers[-1] if answers else before)
+        return Found(payment, before, str(after))
+    with transaction.atomic():
+        found = _apply(payment.order_id, payment.pk, asked, newest)
+    if found.is_missed:
+        metrics.count("WebhooksMissed", provider=payment.provider)
+        log.warning(
+            "webhook_missed",
+            provider=payment.provider,
+            payment_id=str(found.payment.pk),
+            order_id=str(payment.order_id),
+            before=found.before,
+            after=found.after,
+        )
+    return found
+
+
+def _apply(
+    order_id: UUID, payment_id: UUID, asked: Asked, newest: GatewayNotification | None
+) -> Found:
+    order = lock_order(order_id)
+    payment = lock_payment_of(order, payment_id)
+    before = payment.status
+    changed = apply_answer(order, payment, asked)
+    other = _apply_newest(order, payment, newest)
+    now = timezone.now()
+    if asked.answer is None and other is None and _is_over(payment, now):
+        # Nobody picked a way to pay: such a page ends without a word.
+        payment.status, changed = PaymentStatus.EXPIRED, False
+    payment.asked_at = now
+    payment.next_ask_at = None
+    if payment.status not in PAID or payment.status in OPEN:
+        schedule(payment, opened_at=payment.created_at)
+    payment.save()
+    if other is not None and other.status in PAID:
+        return Found(other, PaymentStatus.PENDING, other.status, is_missed=True)
+    is_missed = changed and payment.status not in OPEN
+    return Found(payment, before, payment.status, is_missed=is_missed)
+
+
+def _apply_newest(
+    order: Order, payment: Payment, newest: GatewayNotification | None
+) -> Payment | None:
+    """Apply the newest transaction of the reference where it is another one than the payment's."""
+    if newest is None or newest.transaction_id == payment.transaction_id:
+        return None
+    about = lock_reported_payment(newest)
+    if about is None or about.pk == payment.pk or about.order_id != order.pk:
+        return None
+    before = about.status
+    received = record(newest)
+    about.refresh_from_db()
+    is_new = received.outcome == PaymentNotification.Outcome.APPLIED and about.status != before
+    return about if is_new else None
+
+
+def _is_over(payment: Payment, now: datetime) -> bool:
+    return (
+        payment.status == PaymentStatus.PENDING
+        and not payment.transaction_id
+        and payment.expires_at is not None
+        and payment.expires_at <= now
+    )
+
+
+def sweep() -> int:
+    """Ask for what is due, up to what one minute may ask for; return how many changed.
+
+    Several sweeps may run at once: each leases a payment before it asks.
+    """
+    gauge_open_attempts()
+    return reconcile(_leased(), per_minute=settings.GATEWAY_ASKS_PER_MINUTE)
+
+
+def _leased() -> Iterable[Payment]:
+    for payment in list(due(timezone.now())[: settings.GATEWAY_ASKS_PER_MINUTE]):
+        free = Payment.objects.filter(pk=payment.pk, next_ask_at=payment.next_ask_at)
+        if free.update(next_ask_at=timezone.now() + _LEASE):
+            payment.refresh_from_db()
+            yield payment
+
+
+def gauge_open_attempts() -> None:
+    """Record how many attempts are open longer than a buyer takes to pay."""
+    open_ = Payment.objects.filter(status__in=OPEN, session_id__gt="")
+    now = timezone.now()
+    for _, age in _AGES:
+        metrics.record({"OpenAttempts": open_.filter(created_at__lt=now - age).count()})
+
+
+class Sweeper:
+    """Runs the sweep in a thread of its own: a slow gateway must not keep the relay waiting."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Start a sweep if none runs in this process."""
+        if self._thread is not None and self._thread.is_alive():
+            return
+        if not due(timezone.now()).exists():
+            return
+        self._thread = threading.Thread(target=self._run, name="reconciliation", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            with structlog.contextvars.bound_contextvars(service="relay"):
+                sweep()
+        except Exception:
+            log.exception("reconciliation_failed")
+        finally:
+            connection.close()
+
+
+sweeper: Final = Sweeper()

@@ -7,7 +7,15 @@ class PaymentsConfig(AppConfig):
     verbose_name = "Payments"
 
     def ready(self) -> None:
-        from payments import expiry, handlers, methods, notifications, ranges, reconciliation  # noqa: F401  (ranges registers itself)
+        from payments import (
+            expiry,
+            handlers,
+            methods,
+            money_check,
+            notifications,
+            ranges,  # noqa: F401  (registers itself)
+            reconciliation,
+        )
         from skincare.events import relay
 
         methods.register_enabled()
@@ -27,3 +35,4 @@ class PaymentsConfig(AppConfig):
             "reconcile_payments",
             reconciliation.sweeper.start,
         )
+        relay.every(settings.MONEY_CHECK_SECONDS, "check_money", money_check.check_daily)

@@ -15,6 +15,7 @@ _RANGES: Final[Mapping[str, Range]] = {
     "RECONCILE_SWEEP_SECONDS": Range(1, 3_600, "a missed webhook is found so much later"),
     "UNMATCHED_RETRY_SECONDS": Range(1, 3_600, "a notification waits so long for its order"),
     "UNMATCHED_RETRY_DAYS": Range(1, 90, "a person looks at what is older"),
+    "MONEY_CHECK_SECONDS": Range(60, 86_400, "a disagreement is found once a day at least"),
     "REFUNDS_PER_NOTIFICATION": Range(1, 1_000, "each is an event and an email"),
     "WEBHOOK_RETRY_AFTER_SECONDS": Range(1, 3_600, "a gateway is told to call again then"),
     # The table's trigger (0004_retention) refuses to delete what is younger than 90 days, by the

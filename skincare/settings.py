@@ -298,6 +298,8 @@ UNPAID_ORDER_SWEEP_SECONDS = 60.0
 # A notification whose order is not there is tried again so often, and so long.
 UNMATCHED_RETRY_SECONDS = 60.0
 UNMATCHED_RETRY_DAYS = 7
+# Whether orders, payments and stock agree is looked at four times a day.
+MONEY_CHECK_SECONDS = 6 * 3600.0
 # A shop makes one refund at a time, or a few; a person looks at more.
 REFUNDS_PER_NOTIFICATION = 20
 EMAILS_PER_ORDER_AND_HOUR = 5

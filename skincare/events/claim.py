@@ -65,6 +65,12 @@ class Claim:
         """
         self._update(status=_Status.EFFECTS_DONE, effects_at=Now())
 
+    def check(self) -> None:
+        """Make sure that nobody has taken the event over. Raises `LostClaim`."""
+        held = ProcessedEvent.objects.filter(event_id=self.event_id, fence=self.fence)
+        if not held.exists():
+            raise LostClaim(self.event_id)
+
     def finish(self) -> None:
         """Record "done": effects and email. Raises `LostClaim`."""
         self._end(_Status.DONE)

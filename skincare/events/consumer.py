@@ -138,6 +138,7 @@ def _run_handler(event: Event, handler: Handler, held: Claim) -> None:
             handler.effects(event, *prepared)
             held.commit_effects()
     if handler.notify is not None:
+        held.check()  # a process that was stopped in between sends no email of another's event
         handler.notify(event)
     held.finish()
 

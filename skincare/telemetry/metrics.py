@@ -34,6 +34,7 @@ UNITS: Final[Mapping[str, str]] = {
     "GatewayCallsFailed": "Count",
     "OpenAttempts": "Count",
     "WebhooksUnreadable": "Count",
+    "MoneyDisagreements": "Count",
     "EventsFailed": "Count",
     "EventsQuarantined": "Count",
     "DuplicateEvents": "Count",

@@ -73,7 +73,7 @@ class OrderAdmin(ReadOnlyAdmin):
         "an order's number or id, the buyer's email, or the id of a payment, a transaction or an "
         "event"
     )
-    readonly_fields = ["decision", "payments", "events", "outbox"]
+    readonly_fields = ["decision", "shipping", "payments", "events", "outbox"]
     inlines = [OrderLineInline, OrderTransitionInline, StockMovementInline]
 
     @admin.display(description="total", ordering="total_rupiah")
@@ -89,6 +89,10 @@ class OrderAdmin(ReadOnlyAdmin):
         if not order.is_held:
             return "-"
         return object_link("operations:held_order", order.pk, "decide on it")
+
+    @admin.display
+    def shipping(self, order: Order) -> SafeString:
+        return object_link("operations:ship", order.pk, "ship it, or take its goods back")
 
     @admin.display
     def payments(self, order: Order) -> SafeString | str:

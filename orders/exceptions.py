@@ -38,6 +38,10 @@ class NotShipped(Exception):
     """What was not shipped, or is back already, cannot come back."""
 
 
+class ProductNotFound(Exception):
+    """There is no product with this SKU."""
+
+
 class AlreadyReceived(Exception):
     """This delivery was booked before."""
 

@@ -235,6 +235,7 @@ class StockMovement(AppendOnlyModel):
 
     class Meta:
         ordering = ["-id"]
+        indexes = [models.Index(fields=["event_id"], name="stock_movement_event")]
         constraints = [
             # An order's stock moves by the difference to what it should hold, so one event may
             # move it as often as there is a difference.

@@ -8,7 +8,7 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from orders.money import reported, rupiah
-from payments.models import Acceptance, Payment, PaymentNotification, PaymentRefund
+from payments.models import Acceptance, Hold, Payment, PaymentNotification, PaymentRefund
 from skincare.events.admin_base import (
     HeldFilter,
     ReadOnlyAdmin,
@@ -19,7 +19,7 @@ from skincare.events.admin_base import (
     short_id,
 )
 
-PaymentRow = Acceptance | PaymentNotification | PaymentRefund
+PaymentRow = Acceptance | Hold | PaymentNotification | PaymentRefund
 
 
 @admin.register(Payment)
@@ -143,6 +143,30 @@ class AcceptanceAdmin(PaymentRowAdmin):
     list_filter = [("closed_at", admin.EmptyFieldListFilter)]
     list_select_related = ["payment__order", "requested_by", "accepted_by"]
     search_fields = ["payment__id", "payment__order__number", "requested_by__username"]
+
+
+@admin.register(Hold)
+class HoldAdmin(PaymentRowAdmin):
+    list_display = [
+        "opened_at",
+        "code",
+        "reason",
+        "payment_link",
+        "order_link",
+        "closed_at",
+        "closed_how",
+        "closed_by",
+    ]
+    list_filter = [("closed_at", admin.EmptyFieldListFilter), "code", "closed_how"]
+    list_select_related = ["order", "payment__order", "closed_by"]
+    search_fields = ["payment__id", "order__number", "closed_by__username"]
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
+        return lookup == "order__id__exact" or super().lookup_allowed(lookup, value, request)
+
+    @admin.display(description="order")
+    def order_link(self, row: Hold) -> SafeString:  # type: ignore[override]
+        return object_link("admin:orders_order_change", row.order_id, row.order.number)
 
 
 @admin.register(PaymentNotification)

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from skincare.operations import dead_letter_views, event_views, held_views, overview
+from skincare.operations import dead_letter_views, event_views, goods_views, held_views, overview
 
 app_name = "operations"
 urlpatterns = [
@@ -17,4 +17,6 @@ urlpatterns = [
     path("held/payments/<uuid:payment_id>/", held_views.payment, name="held_payment"),
     path("held/notifications/<int:notification_id>/", held_views.unmatched, name="unmatched"),
     path("held/orders/<uuid:order_id>/", held_views.order, name="held_order"),
+    path("orders/<uuid:order_id>/shipping/", goods_views.ship, name="ship"),
+    path("goods/", goods_views.receive, name="receive_goods"),
 ]

@@ -182,6 +182,24 @@ def test_a_lost_claim_commits_no_effects_and_keeps_the_message(recorded: Recorde
     assert effects_of(document) == 0
 
 
+def test_a_worker_that_lost_its_claim_after_the_effects_sends_no_email(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = event_document(event_type=TYPE)
+    commit = Claim.commit_effects
+
+    def stopped_after_the_commit(held: Claim) -> None:
+        commit(held)
+        ProcessedEvent.objects.filter(event_id=held.event_id).update(fence=9)
+
+    monkeypatch.setattr(Claim, "commit_effects", stopped_after_the_commit)
+
+    with pytest.raises(RetryLater):
+        run(document)
+
+    assert recorded.calls == ["effects"]
+
+
 def test_a_failure_that_cannot_be_recorded_waits_for_the_lease(
     recorded: Recorded, monkeypatch: pytest.MonkeyPatch
 ) -> None:

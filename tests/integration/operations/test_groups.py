@@ -9,6 +9,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations import AlterModelOptions
 from django.db.models.signals import post_migrate
 
+from orders.models import Order
 from skincare.operations import groups
 from skincare.operations.groups import FINANCE, OPERATOR, PERMISSIONS
 
@@ -33,7 +34,8 @@ def migrated(*, adding_it: bool) -> None:
     """Do what `migrate` does at its end, after the migration that adds the permission or before."""
     state = MigrationLoader(connection).project_state()
     if adding_it:
-        options = {"permissions": [("wrap_order", "Can wrap an order")]}
+        known = Order._meta.permissions
+        options = {"permissions": [*known, ("wrap_order", "Can wrap an order")]}
         AlterModelOptions("order", options).state_forwards("orders", state)
     for config in global_apps.get_app_configs():
         post_migrate.send(

@@ -54,6 +54,12 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             _S("Send less at a time.", "Kirim lebih sedikit sekaligus."),
         ),
         _type(
+            "too-many-requests",
+            429,
+            _S("There were too many requests.", "Terlalu banyak permintaan."),
+            _AGAIN,
+        ),
+        _type(
             "unknown-host",
             400,
             _S("No shop of this name is here.", "Tidak ada toko dengan nama ini di sini."),

@@ -8,9 +8,11 @@ several must agree on in the apps' checks.
 import os
 import re
 import tempfile
+from datetime import timedelta
 from pathlib import Path
 
 import environ
+from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
 from payments.providers import choosable
@@ -83,6 +85,15 @@ if IN_PRODUCTION and not ALLOWED_HOSTS:
     )
 if IN_PRODUCTION:
     check_hosts("ALLOWED_HOSTS", ALLOWED_HOSTS)
+
+# The admin answers on these hosts alone; in production on none where none is named.
+ADMIN_HOSTS = env.words("ADMIN_HOSTS", default=[] if IN_PRODUCTION else ["*"])
+if IN_PRODUCTION:
+    check_hosts("ADMIN_HOSTS", ADMIN_HOSTS)
+if set(ADMIN_HOSTS) - {"*"} - set(ALLOWED_HOSTS):
+    raise ImproperlyConfigured("ADMIN_HOSTS names a host that is not in ALLOWED_HOSTS: add it.")
+# Whether everybody in the admin needs a code of an authenticator, not only those who have a device.
+ADMIN_REQUIRES_CODE = env.flag("ADMIN_REQUIRES_CODE", default=False)
 
 # How many proxies of one's own a request passes; the client's address is what the first of them
 # saw. In production the load balancer is one: it also ends TLS.
@@ -345,14 +356,18 @@ PRUNE_CHECKOUT_REQUESTS_DAYS = 30
 
 INSTALLED_APPS = [
     "skincare.operations",  # before the admin, whose frame it extends
-    "django.contrib.admin",
+    "skincare.apps.AdminConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.postgres",
+    "axes",
     "corsheaders",
+    "django_otp",
+    "django_otp.plugins.otp_static",
+    "django_otp.plugins.otp_totp",
     "ninja",
     "skincare.events",
     "orders",
@@ -371,8 +386,12 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django_otp.middleware.OTPMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "skincare.admin_door.AdminDoorMiddleware",
+    "axes.middleware.AxesMiddleware",
 ]
 ROOT_URLCONF = "skincare.urls"
 WSGI_APPLICATION = "skincare.wsgi.application"
@@ -389,6 +408,34 @@ TEMPLATES = [
         },
     }
 ]
+# Wrong passwords of one person from one address, and of all persons from it, until all from it are
+# refused for a while, before any hashing.
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+AXES_FAILURE_LIMIT = 8
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address"]
+AXES_RESET_ON_SUCCESS = True
+AXES_DISABLE_ACCESS_LOG = True
+AXES_LOCKOUT_CALLABLE = "skincare.admin_door.locked_out"
+OTP_TOTP_ISSUER = "Skincare"
+SESSION_COOKIE_AGE = 12 * 3600  # seconds: a working day
+SESSION_COOKIE_SAMESITE = "Lax"
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [NONE],
+        "script-src": [SELF],
+        "style-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "font-src": [SELF],
+        "connect-src": [SELF],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+        "base-uri": [NONE],
+    }
+}
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (

@@ -70,6 +70,7 @@ def configure_logging(
     for name in _OURS:
         logging.getLogger(name).setLevel(level)
     logging.getLogger("botocore").setLevel(logging.WARNING)  # at INFO: where credentials are found
+    logging.getLogger("axes").setLevel(logging.ERROR)  # its lines name people; ours do not
     logging.captureWarnings(True)
     structlog.configure(
         processors=[

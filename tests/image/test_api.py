@@ -125,6 +125,7 @@ def test_in_production_it_serves_the_collected_static_files(
     api = start_api(
         {
             "APP_ENV": "production",
+            "ADMIN_HOSTS": "shop.example",
             "DJANGO_SETTINGS_MODULE": "skincare.settings",
             "SECRET_KEY": uuid4().hex * 2,
             "SQS_ENDPOINT_URL": "",

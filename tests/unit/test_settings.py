@@ -53,6 +53,11 @@ PRODUCTION = {
         ({"ALLOWED_HOSTS": "shop.example, .com"}, "ALLOWED_HOSTS: entry 2 is not a host name"),
         ({"ALLOWED_HOSTS": "https://shop.example"}, "ALLOWED_HOSTS: entry 1 is not a host name"),
         ({"ALLOWED_HOSTS": "shop.example:443"}, "ALLOWED_HOSTS: entry 1 is not a host name"),
+        ({"ADMIN_HOSTS": "*"}, "ADMIN_HOSTS: entry 1 is not a host name"),
+        (
+            {"ADMIN_HOSTS": "office.example"},
+            "ADMIN_HOSTS names a host that is not in ALLOWED_HOSTS",
+        ),
         ({"DATABASE_URL": "hello"}, "DATABASE_URL is not a URL that can be read: percent-encode"),
         ({"DATABASE_URL": "postgresql://u:p@db.example"}, "DATABASE_URL names no database"),
         (

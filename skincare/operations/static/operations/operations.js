@@ -1,4 +1,5 @@
-<script>
+"use strict";
+
 document.addEventListener("click", event => {
   const button = event.target.closest("button.ops-copy");
   if (!button) return;
@@ -8,4 +9,9 @@ document.addEventListener("click", event => {
   const field = Object.assign(document.createElement("textarea"), {value: text});
   document.body.append(field); field.select(); document.execCommand("copy"); field.remove(); done();
 });
-</script>
+
+document.addEventListener("change", event => {
+  const all = event.target.closest("input.ops-select-all");
+  if (!all) return;
+  all.closest("table").querySelectorAll("[name=message]").forEach(box => { box.checked = all.checked; });
+});

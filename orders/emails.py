@@ -1,7 +1,9 @@
 """The shop's emails: what is said, in the buyer's language.
 
 Each may be sent again for the same event: it then carries the same Message-ID, and a mail program
-shows it once.
+shows it once. A provider that gives each email a Message-ID of its own (Amazon SES does) leaves
+X-Shop-Message-ID, which holds ours:
+https://docs.aws.amazon.com/ses/latest/dg/header-fields.html
 """
 
 from collections.abc import Callable
@@ -80,6 +82,7 @@ def compose(kind: str, order: Order, *, event_id: str, **context: Any) -> EmailM
             to=[order.email],
             headers={
                 "Message-ID": message_id(kind=kind, event_id=event_id),
+                "X-Shop-Message-ID": message_id(kind=kind, event_id=event_id),
                 "Auto-Submitted": "auto-generated",  # RFC 3834: no out-of-office answers
             },
         )

@@ -289,5 +289,5 @@ def test_a_dry_run_prints_every_call_and_makes_none(tmp_path: Path) -> None:
     calls = re.findall(r"^(?:\[\S+\] )?\+ (.*)$", done.stdout + done.stderr, re.MULTILINE)
     stacks = [m[1] for call in calls if (m := re.search(r"deploy --stack-name (\S+)", call))]
     assert sorted(stacks) == sorted(f"skincare-{name}" for name in set(names()) - OPTIONAL)
-    for call in ("docker build", "docker push", "ecs run-task", "ecs wait services-stable", "curl"):
+    for call in ("docker build", "docker push", "ecs run-task", "ecs describe-services", "curl"):
         assert any(call in made for made in calls), call

@@ -50,7 +50,10 @@ class Demonstration:
         self.settlement_three_times(first)
         self.xendit_callback(second)
         self.forged_settlement(third)
-        self.expired_payment(third)
+        self.declined_card(third)
+        paid = self.paid_by_another_attempt(third)
+        self.paid_twice(first)
+        self.reversal(third, paid)
         self.event_of_another_producer(first)
         self.poison_in_the_dlq()
         self.nothing_is_left([order["order_id"] for order in (first, second, third)])
@@ -114,15 +117,54 @@ class Demonstration:
             f"{answer}, still {self.status(order)}; {kept[0]} notifications kept",
         )
 
-    def expired_payment(self, order: Order) -> None:
-        answer = self.midtrans.send(self.midtrans.notification(order, "expire", "407"))
-        emails = {"to": order["email"], "kind": "payment_failed"}
-        self.wait(lambda: self.mailbox.count(**emails) == 1)
-        stock = "stock as before" if self.stock(order["sku"]) == order["stock"] else "stock missing"
+    def declined_card(self, order: Order) -> None:
+        answer = self.midtrans.send(self.midtrans.notification(order, "deny", "202"))
         self.add(
-            "Midtrans expires",
-            "200, cancelled; stock as before; 1 email",
-            f"{answer}, {self.status(order)}; {stock}; {self.mailbox.count(**emails)} email",
+            "a declined card",
+            "200, pending; 2 still reserved; 1 email",
+            self.after_failure(order, answer, emails=1),
+        )
+
+    def paid_by_another_attempt(self, order: Order) -> dict[str, str]:
+        notification = self.midtrans.notification(order, "settlement", "200")
+        call = lambda: self.midtrans.send(notification)  # noqa: E731
+        self.pay("paid by another attempt", order, [call])
+        return notification
+
+    def paid_twice(self, order: Order) -> None:
+        answer = self.midtrans.send(self.midtrans.notification(order, "settlement", "200"))
+        self.wait(lambda: self.buyer.order(order["order_id"])["is_held"])
+        held = self.ask(
+            "SELECT count(*) FROM payments_hold WHERE order_id = %s AND code = 'surplus'"
+            " AND closed_at IS NULL",
+            order["order_id"],
+        )
+        receipts = self.mailbox.count(to=order["email"], kind="receipt")
+        self.add(
+            "paid a second time",
+            "200, paid; 1 payment held; still 1 receipt",
+            f"{answer}, {self.status(order)}; {held[0]} payment held; still {receipts} receipt",
+        )
+
+    def reversal(self, order: Order, paid: dict[str, str]) -> None:
+        reversed_ = self.midtrans.notification(order, "deny", "202")
+        same = {**reversed_, "transaction_id": paid["transaction_id"]}
+        answer = self.midtrans.send(same)
+        self.add(
+            "a reversal after settlement",
+            "200, pending; 2 still reserved; 2 emails",
+            self.after_failure(order, answer, emails=2),
+        )
+
+    def after_failure(self, order: Order, answer: int, *, emails: int) -> str:
+        """Wait for so many emails of failed attempts; return where the order is then."""
+        failed = {"to": order["email"], "kind": "payment_failed"}
+        self.wait(lambda: self.mailbox.count(**failed) == emails)
+        reserved = self.stock(order["sku"])[1] - order["stock"][1]
+        told = self.mailbox.count(**failed)
+        return (
+            f"{answer}, {self.status(order)}; {reserved} still reserved; "
+            f"{told} {'email' if told == 1 else 'emails'}"
         )
 
     def event_of_another_producer(self, order: Order) -> None:
@@ -176,13 +218,22 @@ class Demonstration:
         )
         self.wait(lambda: sum(depth(self.stack.sqs, self.stack.queue_url)) == 0)
         left = sum(depth(self.stack.sqs, self.stack.queue_url))
+        self.add("all the money, checked", "0 disagreements", self.disagreements())
         self.add(
             "in the end",
-            "7 done, 0 repeated; 7 emails; queue empty; worker up",
+            "9 done, 0 repeated; 9 emails; queue empty; worker up",
             f"{done} done, {repeated} repeated; {self.mailbox.count()} emails; "
             f"queue {f'holds {left}' if left else 'empty'}; "
             f"worker {'up' if self.stack.worker.running else 'down'}",
         )
+
+    def disagreements(self) -> str:
+        """Let the shop recompute every order, payment, hold and stock."""
+        try:
+            said = self.stack.manage("check_money")
+        except ProgramError as error:
+            said = str(error)
+        return next((line for line in said.splitlines() if line.endswith("disagreements")), said)
 
     def add(self, case: str, had_to: str, happened: str) -> None:
         self.rows.append(Row(case, had_to, happened))

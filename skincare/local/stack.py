@@ -111,7 +111,7 @@ class Stack:
         """Start the API; `web_answers` tells when it is ready."""
         return self._start("web", [*WEB, f"--bind={self.web_url.removeprefix('http://')}"])
 
-    def manage(self, *arguments: str, **environment: str) -> None:
+    def manage(self, *arguments: str, **environment: str) -> str:
         """Run one of Django's commands. Raises ProgramError with its output when it fails."""
         done = subprocess.run(  # noqa: S603 our own command
             [sys.executable, "manage.py", *arguments],
@@ -123,6 +123,7 @@ class Stack:
         )
         if done.returncode:
             raise ProgramError(f"manage.py {arguments[0]} failed\n{done.stdout}")
+        return done.stdout
 
     def connect(self) -> "psycopg.Connection[tuple[int]]":
         """A connection to the shop's database, for looking only."""

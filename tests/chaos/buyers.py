@@ -29,7 +29,7 @@ class Bought:
     email: str
     quantities: dict[str, int]
     ending: str
-    """The status in which the order has to end: paid or cancelled."""
+    """The status in which the order has to end: paid, or pending where its attempt expired."""
 
 
 class Buyers:
@@ -75,7 +75,7 @@ class Buyers:
             self._post("/v1/webhooks/midtrans", document, HTTPStatus.OK)
             self.repeated_webhooks += 1
         self.repeated_webhooks -= 1
-        return Bought(placed["order_id"], email, quantities, "paid" if settled else "cancelled")
+        return Bought(placed["order_id"], email, quantities, "paid" if settled else "pending")
 
     def _post(
         self,

@@ -126,6 +126,7 @@ class Shop:
             "EMAIL_URL": f"filemail://{self.mail}",
             "MIDTRANS_SERVER_KEY": SERVER_KEY,
             "PAYMENT_PROVIDERS": "midtrans,sandbox",
+            "PROVIDERS_ASKED": "none",
             "WORKER_CONCURRENCY": str(PROCESSES),
         }
 
@@ -137,6 +138,18 @@ class Shop:
             check=True,
             stdout=subprocess.DEVNULL,
         )
+
+    def check_money(self) -> str:
+        """What `manage.py check_money` says."""
+        return subprocess.run(
+            [sys.executable, "manage.py", "check_money"],
+            env=self.environment,
+            cwd=ROOT,
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ).stdout
 
     def _stock_up(self) -> None:
         with self.connect() as connection, connection.cursor() as cursor:

@@ -53,6 +53,7 @@ def test_chaos(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verdict.lost == []
     assert verdict.twice == []
     assert verdict.wrong_on_the_shelf == []
+    assert verdict.disagreements == []
     assert verdict.emails_missing == []
     assert verdict.emails_unexplained == []
     assert set(verdict.dead) == set(havoc.poison_ids)
@@ -65,6 +66,7 @@ def table(verdict: Verdict, havoc: Havoc, buyers: Buyers, seconds: float) -> str
         ("lost", len(verdict.lost), "0"),
         ("effects done twice", len(verdict.twice), "0"),
         ("products whose stock does not add up", len(verdict.wrong_on_the_shelf), "0"),
+        ("orders whose money does not agree", len(verdict.disagreements), "0"),
         ("buyers with an email too few or too many", len(verdict.emails_missing), "0"),
         ("claims taken again, as their worker was cut off", verdict.claims_taken_again, ""),
         (

@@ -31,6 +31,7 @@ class Verdict:
     lost: list[str] = field(default_factory=list)
     twice: list[str] = field(default_factory=list)
     wrong_on_the_shelf: list[str] = field(default_factory=list)
+    disagreements: list[str] = field(default_factory=list)
     emails: int = 0
     emails_missing: list[str] = field(default_factory=list)
     emails_repeated: int = 0
@@ -53,6 +54,7 @@ def judge(shop: Shop, bought: list[Bought]) -> Verdict:
     verdict.lost = _lost(shop, bought)
     verdict.twice = _twice(shop)
     verdict.wrong_on_the_shelf = _wrong_on_the_shelf(shop, bought)
+    verdict.disagreements = _disagreements(shop)
     emails = Counter((email["To"], email["Message-ID"]) for email in _emails(shop.mail))
     verdict.emails = emails.total()
     verdict.emails_repeated = emails.total() - len(emails)
@@ -133,14 +135,21 @@ def _twice(shop: Shop) -> list[str]:
 def _wrong_on_the_shelf(shop: Shop, bought: list[Bought]) -> list[str]:
     """Products whose numbers are not what the buyers' orders leave of the first stock."""
     sold: Counter[str] = Counter()
+    waiting: Counter[str] = Counter()
     for order in bought:
-        if order.ending == "paid":
-            sold.update(order.quantities)
+        (sold if order.ending == "paid" else waiting).update(order.quantities)
     return [
-        f"{sku}: {stock} on the shelf and {reserved} reserved, not {STOCK - sold[sku]} and 0"
+        f"{sku}: {stock} on the shelf and {reserved} reserved, not {STOCK - sold[sku]} and "
+        f"{waiting[sku]}"
         for sku, stock, reserved in _rows(shop, "SELECT sku, stock, reserved FROM orders_product")
-        if (stock, reserved) != (STOCK - sold[sku], 0)
+        if (stock, reserved) != (STOCK - sold[sku], waiting[sku])
     ]
+
+
+def _disagreements(shop: Shop) -> list[str]:
+    """What the shop's own check of all money finds."""
+    said = shop.check_money().splitlines()
+    return [line for line in said if not line.startswith("{") and line != "0 disagreements"]
 
 
 def _event_email(message_id: str) -> str:

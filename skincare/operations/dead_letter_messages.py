@@ -11,10 +11,9 @@ from enum import StrEnum
 from typing import Any, Final, Literal
 
 from django.conf import settings
-from django.utils import timezone
 
 from skincare.events.exceptions import InvalidEvent
-from skincare.events.manual_actions import is_another
+from skincare.events.manual_actions import is_another, is_leased
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.routing import ORDER_TASK, PAYMENT_TASK, adapt
 from skincare.events.schema import Event, parse_event
@@ -255,6 +254,6 @@ def _state(
     tries = "once" if processed.attempts == 1 else f"{processed.attempts} times"
     if processed.status == ProcessedEvent.Status.FAILED:
         return DeadLetterState.FAILED, f"failed {tries}: {processed.last_error}"
-    if processed.lease_expires_at and processed.lease_expires_at > timezone.now():
+    if is_leased(processed):
         return DeadLetterState.IN_PROGRESS, f"in progress: {processed.worker} holds it"
     return DeadLetterState.FAILED, f"tried {tries}: {processed.worker} died while it worked on it"

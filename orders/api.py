@@ -104,7 +104,7 @@ def checkout(request: HttpRequest, response: HttpResponse, payload: CheckoutIn) 
 )
 def order(request: HttpRequest, order_id: UUID) -> Order:
     """Return the order. Its id cannot be guessed: who knows it may see it."""
-    found = Order.objects.prefetch_related("lines").filter(pk=order_id).first()
+    found = Order.objects.prefetch_related("lines", "payments").filter(pk=order_id).first()
     if found is None:
         detail = Sentence(
             "No order has the id {id}.", "Tidak ada pesanan dengan id {id}.", id=order_id

@@ -178,6 +178,51 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             _S("Offer the buyer what `errors` says is left.", "Tawarkan sisa stok di `errors`."),
         ),
         _type(
+            "order-not-payable",
+            409,
+            _S("This order cannot be paid.", "Pesanan ini tidak dapat dibayar."),
+            _S(
+                "Look at the order: it is paid, over, or needs no payment.",
+                "Lihat pesanannya: sudah lunas, sudah berakhir, atau tidak perlu dibayar.",
+            ),
+        ),
+        _type(
+            "payment-page-being-opened",
+            409,
+            _S(
+                "The payment page is being opened.",
+                "Halaman pembayaran sedang dibuka.",
+            ),
+            _AGAIN,
+        ),
+        _type(
+            "payment-still-open",
+            409,
+            _S(
+                "The payment page before can still be paid on.",
+                "Halaman pembayaran sebelumnya masih dapat dibayar.",
+            ),
+            _S(
+                "Send the buyer to that page, or try again after Retry-After seconds.",
+                "Arahkan pembeli ke halaman itu, atau coba lagi setelah Retry-After.",
+            ),
+        ),
+        _type(
+            "gateway-refused",
+            502,
+            _S("The payment gateway refuses.", "Penyedia pembayaran menolak."),
+            _S(
+                "Trying again does not help: offer another payment method.",
+                "Mencoba lagi tidak membantu: tawarkan metode pembayaran lain.",
+            ),
+        ),
+        _type(
+            "gateway-unavailable",
+            503,
+            _S("The payment gateway does not answer.", "Penyedia pembayaran tidak menjawab."),
+            _AGAIN,
+        ),
+        _type(
             "invalid-email",
             422,
             _S("The email address is malformed.", "Alamat surel tidak sah."),

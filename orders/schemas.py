@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from django.conf import settings
+from django.utils import timezone
 from ninja import Field, Schema
 from pydantic import ConfigDict
 
@@ -68,6 +69,22 @@ class OrderLineOut(Schema):
     amount_rupiah: int
 
 
+class AttemptOut(Schema):
+    """One attempt to pay. `redirect_url` leads to its payment page while that can be paid on."""
+
+    payment_id: Annotated[UUID, Field(validation_alias="id")]
+    provider: str
+    status: str
+    redirect_url: str
+    expires_at: datetime | None
+    created_at: datetime
+
+    @staticmethod
+    def resolve_redirect_url(attempt: Any) -> str:
+        is_over = attempt.expires_at is not None and attempt.expires_at <= timezone.now()
+        return "" if is_over or attempt.status not in ("pending", "denied") else attempt.page_url
+
+
 class OrderOut(Schema):
     """An order as anybody may see it who knows its id: without the buyer's address."""
 
@@ -80,9 +97,19 @@ class OrderOut(Schema):
     refunded_rupiah: int
     currency: Literal["IDR"] = "IDR"
     lines: list[OrderLineOut]
+    payments: Annotated[list[AttemptOut], Field(description="attempts to pay it, newest first")]
+    pay_until: Annotated[datetime | None, Field(description="while it waits for its payment")]
     created_at: datetime
     paid_at: datetime | None
     shipped_at: datetime | None
+
+    @staticmethod
+    def resolve_payments(order: Any) -> list[Any]:
+        return list(order.payments.all())
+
+    @staticmethod
+    def resolve_pay_until(order: Any) -> datetime | None:
+        return order.pay_until if order.status == OrderStatus.PENDING else None
 
 
 class ProductOut(Schema):

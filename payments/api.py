@@ -4,21 +4,45 @@ What the gateways make of the answers: 2xx ends it; both call again after any ot
 2, 10, 30 and 90 minutes for 503, twice for 400, once for 500; Xendit up to six times in 24 h.
 """
 
-from typing import Any, Final, Literal
+import math
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse
-from ninja import Router, Schema
+from ninja import Field, Router, Schema, Status
+from pydantic import ConfigDict
 
-from orders.problems import Problem, problem_response
+from orders.exceptions import (
+    IdempotencyKeyReused,
+    InvalidIdempotencyKey,
+    MissingIdempotencyKey,
+    OrderNotFound,
+)
+from orders.problems import Problem, problem_of, problem_response
 from orders.schemas import ProblemOut
-from payments.exceptions import InvalidSignature, Malformed, Unreadable
+from payments import windows
+from payments.exceptions import (
+    AttemptStillOpen,
+    GatewayRefused,
+    GatewayUnavailable,
+    InvalidSignature,
+    Malformed,
+    OrderNotPayable,
+    PageBeingOpened,
+    UnknownWay,
+    Unreadable,
+)
+from payments.models import Payment
 from payments.notifications import receive, receive_unreadable
+from payments.paying import open_page
 from payments.providers import Gateway, gateways
 from payments.providers.document import readable_text
+from payments.status import PaymentStatus
 from skincare.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -108,4 +132,102 @@ def _call_again(request: HttpRequest, kind: str, title: str) -> HttpResponse:
     problem = Problem(status=503, type=f"webhook-{kind}", title=title)
     response = problem_response(request, problem)
     response["Retry-After"] = str(settings.WEBHOOK_RETRY_AFTER_SECONDS)
+    return response
+
+
+class PageIn(Schema):
+    """Which payment page a buyer wants."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    payment_method: Annotated[
+        str,
+        Field(
+            max_length=32,
+            description="a payment method as at checkout, or one way to pay: "
+            f"{', '.join(windows.WAYS)}; empty for what the order was made with",
+        ),
+    ] = ""
+
+
+class PageOut(Schema):
+    """A payment page. `token` is what the gateway's own script for web pages takes."""
+
+    payment_id: Annotated[UUID, Field(validation_alias="id")]
+    provider: str
+    redirect_url: Annotated[str, Field(validation_alias="page_url")]
+    token: Annotated[str, Field(validation_alias="session_id")]
+    expires_at: datetime | None
+    status: PaymentStatus
+
+
+_KEY: Final[dict[str, Any]] = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": True,
+    "description": "As at checkout: the same key gets the same payment page again.",
+    "schema": {"type": "string", "minLength": 1, "pattern": "^[\\x21-\\x7e]+$"},
+}
+
+
+@router.post(
+    "/orders/{order_id}/payments",
+    response={
+        201: PageOut,
+        200: PageOut,
+        (400, 404, 409, 413, 422, 502, 503): ProblemOut,
+    },
+    summary="Pay an order",
+    tags=["shop"],
+    openapi_extra={
+        "parameters": [_KEY],
+        "x-problems": [
+            *("unreadable-body", "missing-idempotency-key", "invalid-idempotency-key"),
+            *("order-not-found", "idempotency-key-reused", "order-not-payable"),
+            *("payment-page-being-opened", "payment-still-open", "body-too-large"),
+            *("invalid-request", "unknown-payment-method", "gateway-refused"),
+            "gateway-unavailable",
+        ],
+    },
+)
+def pay(request: HttpRequest, order_id: UUID, payload: PageIn) -> Status[Payment] | HttpResponse:
+    """Open the order's payment page at its gateway.
+
+    `201` for a new page, `200` for the one that is still open; `409` where the order cannot be paid
+    (any more) or its page is just being opened; `502` and `503` where the gateway refuses, or does
+    not answer: the latter is worth another try with the same key.
+    """
+    try:
+        opened = open_page(
+            order_id=order_id,
+            wanted=payload.payment_method,
+            idempotency_key=request.headers.get("Idempotency-Key"),
+        )
+    except OrderNotFound:
+        raise problem_of("order-not-found") from None
+    except MissingIdempotencyKey as refusal:
+        raise problem_of("missing-idempotency-key", detail=refusal.detail) from None
+    except InvalidIdempotencyKey as refusal:
+        raise problem_of("invalid-idempotency-key", detail=refusal.detail) from None
+    except IdempotencyKeyReused as refusal:
+        raise problem_of("idempotency-key-reused", detail=refusal.detail) from None
+    except OrderNotPayable:
+        raise problem_of("order-not-payable") from None
+    except PageBeingOpened:
+        return _later(request, "payment-page-being-opened", 2)
+    except AttemptStillOpen:
+        return _later(request, "payment-still-open", settings.WEBHOOK_RETRY_AFTER_SECONDS)
+    except UnknownWay as refusal:
+        raise problem_of("unknown-payment-method", detail=str(refusal)) from None
+    except GatewayRefused as refusal:
+        log.error("payment_page_refused", provider=refusal.provider, reason=refusal.reason)
+        raise problem_of("gateway-refused") from None
+    except GatewayUnavailable as error:
+        return _later(request, "gateway-unavailable", math.ceil(error.retry_after or 5))
+    return Status(201 if opened.is_new else 200, opened.payment)
+
+
+def _later(request: HttpRequest, kind: str, seconds: int) -> HttpResponse:
+    response = problem_response(request, problem_of(kind))
+    response["Retry-After"] = str(seconds)
     return response

@@ -1,5 +1,6 @@
 """What this app refuses, one class for each thing. `orders.exceptions` has what orders refuse."""
 
+from orders.exceptions import IdempotencyKeyReused
 from skincare.events.exceptions import TerminalError
 
 
@@ -81,6 +82,26 @@ class EventSwallowed(Exception):
 
 class CannotDecide(Exception):
     """This hold cannot be decided so; the text says why, and what to do."""
+
+
+class OrderNotPayable(Exception):
+    """Nobody can pay this order any more, or need: it is paid, cancelled, expired, or free."""
+
+
+class PageBeingOpened(Exception):
+    """Another request is opening this order's payment page at this moment: try again."""
+
+
+class AttemptStillOpen(Exception):
+    """The payment page before can still be paid on, and the gateway does not end it: try again."""
+
+
+class UnknownWay(Exception):
+    """No payment page can be limited to this: the text lists what it can be."""
+
+
+class PageKeyReused(IdempotencyKeyReused):
+    """This Idempotency-Key was used for another payment page of the order."""
 
 
 class PaymentNotFound(TerminalError):

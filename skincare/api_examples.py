@@ -50,6 +50,7 @@ REQUESTS: Final[dict[str, Any]] = {
         "payment_method": "midtrans",
         "language": "id",
     },
+    "POST /orders/{order_id}/payments": {"payment_method": "qris"},
     "POST /webhooks/midtrans": {
         "transaction_time": "2026-11-11 10:20:05",
         "transaction_status": "settlement",
@@ -107,9 +108,28 @@ ANSWERS: Final[dict[str, Any]] = {
                 "amount_rupiah": 318_000,
             }
         ],
+        "payments": [
+            {
+                "payment_id": "4f0f1c52-7f0b-4a52-9a36-0d1c5b8f7b11",
+                "provider": "midtrans",
+                "status": "settled",
+                "redirect_url": "",
+                "expires_at": "2026-11-11T10:33:31.402Z",
+                "created_at": "2026-11-11T10:18:31.402Z",
+            }
+        ],
+        "pay_until": None,
         "created_at": "2026-11-11T10:18:31.402Z",
         "paid_at": "2026-11-11T10:20:06.118Z",
         "shipped_at": None,
+    },
+    "POST /orders/{order_id}/payments": {
+        "payment_id": "4f0f1c52-7f0b-4a52-9a36-0d1c5b8f7b11",
+        "provider": "midtrans",
+        "redirect_url": "https://app.midtrans.com/snap/v4/redirection/66e4fa55-fdac-4ef9-91b5-733b97d1b862",
+        "token": "66e4fa55-fdac-4ef9-91b5-733b97d1b862",
+        "expires_at": "2026-11-11T10:33:31.402Z",
+        "status": "pending",
     },
     "GET /products": {"items": [_PRODUCT], "total": 1, "limit": 20, "offset": 0},
     "GET /products/{sku}": _PRODUCT,

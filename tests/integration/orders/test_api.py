@@ -271,6 +271,8 @@ def test_an_order_can_be_looked_at_without_the_buyers_address(client: Client) ->
         "order_id": order_id,
         "number": order.number,
         "status": "paid",
+        "payments": [],
+        "pay_until": None,
         "is_held": False,
         "payment_method": METHOD,
         "total_rupiah": 150_000,

@@ -1,7 +1,7 @@
 """The gateway's own word: a notification changes nothing until the gateway, asked, says it too."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -17,7 +17,7 @@ from skincare.events.consumer import process
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.local.gateways.actions import act_on_invoice, act_on_snap
 from skincare.local.gateways.simulator import Simulator
-from tests.integration.gateways.conftest import SECRET_KEY, SERVER_KEY
+from tests.integration.gateways.conftest import SERVER_KEY
 from tests.integration.payments.gateways import TOTAL, an_order
 from tests.unit.payments import midtrans_notifications
 
@@ -25,24 +25,6 @@ pytestmark = pytest.mark.django_db
 
 #: What a paid order and an unpaid one show of themselves.
 PAID, UNPAID = ("paid", 2, 0), ("pending", 0, 2)
-
-
-@pytest.fixture
-def gateways(settings: LazySettings) -> Iterator[Simulator]:
-    """Both simulators, asked by the shop; their webhooks are lost: a test sends what it wants."""
-    settings.PROVIDERS_ASKED = ["midtrans", "xendit"]
-    settings.GATEWAY_ASKS_PER_MINUTE = 6000
-    with Simulator(
-        midtrans_server_key=SERVER_KEY,
-        xendit_secret_key=SECRET_KEY,
-        xendit_callback_token=settings.XENDIT_CALLBACK_TOKEN,
-    ) as simulator:
-        settings.MIDTRANS_SERVER_KEY = SERVER_KEY
-        settings.MIDTRANS_SNAP_URL = simulator.midtrans_snap_url
-        settings.MIDTRANS_API_URL = simulator.midtrans_api_url
-        settings.XENDIT_SECRET_KEY = SECRET_KEY
-        settings.XENDIT_API_URL = simulator.xendit_api_url
-        yield simulator
 
 
 def midtrans_shows(gateways: Simulator, order: Order, *steps: str) -> dict[str, Any]:

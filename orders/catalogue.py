@@ -60,7 +60,6 @@ def _seed_product(entry: SeedProduct) -> bool:
     if is_new:
         stock.apply_movements(
             [stock.plan_receive(product.pk, entry.stock)],
-            {product.pk: product},
             event_id=new_event_id("catalogue.seeded", entry.sku),
             order_id=None,
         )

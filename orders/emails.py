@@ -4,24 +4,25 @@ Each may be sent again for the same event: it then carries the same Message-ID, 
 shows it once. A provider that gives each email a Message-ID of its own (Amazon SES does) leaves
 X-Shop-Message-ID, which holds ours:
 https://docs.aws.amazon.com/ses/latest/dg/header-fields.html
+`order` is the order, where the caller has read it.
 """
 
 from collections.abc import Callable
-from datetime import timedelta
 from email.utils import parseaddr
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 import structlog
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
+from django.db import connection
 from django.template.loader import render_to_string
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from orders import payment_methods
 from orders.delivery import deliver
-from orders.models import Order, SentEmail
+from orders.models import Order
 from orders.money import rupiah
 from orders.order_numbers import JAKARTA
 from orders.pictures import picture_url
@@ -40,29 +41,33 @@ _SUBJECTS: dict[str, Callable[[], str]] = {
 }
 
 
-def send_order_confirmation(*, order_id: UUID | str, event_id: str) -> None:
+def send_order_confirmation(
+    *, order_id: UUID | str, event_id: str, order: Order | None = None
+) -> None:
     """Tell the buyer that the order is taken, and until when it waits for its payment."""
-    _send("order_confirmation", order_id, event_id)
+    _send("order_confirmation", order or _read(order_id), event_id)
 
 
-def send_receipt(*, order_id: UUID | str, event_id: str) -> None:
+def send_receipt(*, order_id: UUID | str, event_id: str, order: Order | None = None) -> None:
     """Tell the buyer that the payment has arrived."""
-    _send("receipt", order_id, event_id)
+    _send("receipt", order or _read(order_id), event_id)
 
 
-def send_payment_failed(*, order_id: UUID | str, event_id: str) -> None:
+def send_payment_failed(*, order_id: UUID | str, event_id: str, order: Order | None = None) -> None:
     """Say that this attempt failed or was reversed, and until when the buyer can try again."""
-    _send("payment_failed", order_id, event_id)
+    _send("payment_failed", order or _read(order_id), event_id)
 
 
-def send_order_expired(*, order_id: UUID | str, event_id: str) -> None:
+def send_order_expired(*, order_id: UUID | str, event_id: str, order: Order | None = None) -> None:
     """Say goodbye: nobody paid in time, and the order is over."""
-    _send("order_expired", order_id, event_id)
+    _send("order_expired", order or _read(order_id), event_id)
 
 
-def send_refund(*, order_id: UUID | str, event_id: str, amount_rupiah: int) -> None:
+def send_refund(
+    *, order_id: UUID | str, event_id: str, amount_rupiah: int, order: Order | None = None
+) -> None:
     """Tell the buyer that `amount_rupiah` goes back, and how much that makes in all."""
-    _send("refund", order_id, event_id, amount=rupiah(amount_rupiah))
+    _send("refund", order or _read(order_id), event_id, amount=rupiah(amount_rupiah))
 
 
 def message_id(*, kind: str, event_id: str) -> str:
@@ -92,26 +97,45 @@ def compose(kind: str, order: Order, *, event_id: str, **context: Any) -> EmailM
     return email
 
 
-def _send(kind: str, order_id: UUID | str, event_id: str, **context: Any) -> None:
-    order = Order.objects.prefetch_related("lines__product").get(pk=order_id)
-    if _has_enough(order, event_id=event_id):
+def _read(order_id: UUID | str) -> Order:
+    return Order.objects.get(pk=order_id)
+
+
+def _send(kind: str, order: Order, event_id: str, **context: Any) -> None:
+    if not _may_send(kind, order, event_id):
         log.warning("email_withheld", kind=kind, order_id=str(order.pk), event_id=event_id)
         return
     deliver(compose(kind, order, event_id=event_id, **context))
-    SentEmail.objects.bulk_create(
-        [SentEmail(order=order, kind=kind, event_id=event_id)], ignore_conflicts=True
-    )
     log.info("email_sent", kind=kind, order_id=str(order.pk), event_id=event_id)
 
 
-def _has_enough(order: Order, *, event_id: str) -> bool:
-    """Whether the buyer got a handful of emails about the order within the last hour.
+#: Counts and writes in one statement. An email that is sent again, under its Message-ID, is none
+#: more.
+_WRITE_SENT: Final = """
+INSERT INTO orders_sentemail (order_id, kind, event_id, sent_at)
+SELECT %(order_id)s, %(kind)s, %(event_id)s, clock_timestamp()
+WHERE %(most)s > (
+    SELECT count(*) FROM orders_sentemail
+    WHERE order_id = %(order_id)s AND event_id <> %(event_id)s
+      AND sent_at >= clock_timestamp() - interval '1 hour'
+)
+ON CONFLICT (event_id, kind) DO UPDATE SET sent_at = EXCLUDED.sent_at
+"""
 
-    An email that is sent again, under its Message-ID, is none more.
+
+def _may_send(kind: str, order: Order, event_id: str) -> bool:
+    """Write down that this email is sent, unless the buyer got a handful about the order within the
+    last hour.
     """
-    since = timezone.now() - timedelta(hours=1)
-    sent = SentEmail.objects.filter(order=order, sent_at__gte=since).exclude(event_id=event_id)
-    return sent.count() >= settings.EMAILS_PER_ORDER_AND_HOUR
+    parameters: dict[str, Any] = {
+        "order_id": order.pk,
+        "kind": kind,
+        "event_id": event_id,
+        "most": settings.EMAILS_PER_ORDER_AND_HOUR,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_WRITE_SENT, parameters)
+        return cursor.rowcount == 1
 
 
 def _order_context(order: Order) -> dict[str, Any]:
@@ -131,7 +155,7 @@ def _order_context(order: Order) -> dict[str, Any]:
                 "amount": rupiah(line.amount_rupiah),
                 "picture": picture_url(line.product.picture, base_url=settings.SHOP_URL),
             }
-            for line in order.lines.all()
+            for line in order.line_list
         ],
         "order_url": f"{settings.SHOP_URL}/orders/{order.pk}",
         "paid_with": in_language(payment_methods.how_paid(order), _language(order))

@@ -9,7 +9,6 @@ from orders import stock
 from orders.exceptions import AlreadyReceived, InvalidDelivery, ProductNotFound
 from orders.locks import lock_products
 from orders.models import Product, StockMovement
-from orders.search import refresh_search
 from skincare.events import audit
 
 log = structlog.get_logger(__name__)
@@ -43,13 +42,11 @@ def receive(*, sku: str, pieces: int, delivery: str, user: Any) -> StockMovement
             with transaction.atomic():
                 stock.apply_movements(
                     [stock.plan_receive(product.pk, pieces)],
-                    products,
                     event_id=event_id,
                     order_id=None,
                 )
         except IntegrityError:
             raise AlreadyReceived(f"{product.sku} of delivery {delivery}") from None
-        refresh_search(products)
         audit.record(
             actor=user.get_username(),
             action="goods received",

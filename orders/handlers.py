@@ -8,28 +8,31 @@ from skincare.events.handlers import Handler
 from skincare.events.schema import Event
 
 
-def check_order(event: Event) -> None:
-    """Make sure that the order exists; the order itself does not change.
+def check_order(event: Event) -> Order:
+    """Return the order, which must exist; it does not change.
 
     The event is committed together with its order, so an order that is missing cannot appear
     later: raises `OrderNotFound`, which is terminal.
     """
-    if not Order.objects.filter(pk=event.order_id).exists():
+    order = Order.objects.filter(pk=event.order_id).first()
+    if order is None:
         raise OrderNotFound(f"there is no order {event.order_id}")
+    return order
 
 
-def confirm_to_buyer(event: Event) -> None:
+def confirm_to_buyer(event: Event, order: Order | None = None) -> None:
     """Send the confirmation email."""
-    send_order_confirmation(order_id=event.order_id, event_id=event.event_id)
+    send_order_confirmation(order_id=event.order_id, event_id=event.event_id, order=order)
 
 
 ORDER_CONFIRMED = Handler(effects=check_order, notify=confirm_to_buyer)
 
 
-def say_goodbye(event: Event) -> None:
+def say_goodbye(event: Event, order: Order | None = None) -> None:
     """Send the email that the order is over, if it still is."""
-    if Order.objects.get(pk=event.order_id).status == OrderStatus.EXPIRED:
-        send_order_expired(order_id=event.order_id, event_id=event.event_id)
+    order = order or Order.objects.get(pk=event.order_id)
+    if order.status == OrderStatus.EXPIRED:
+        send_order_expired(order_id=order.pk, event_id=event.event_id, order=order)
 
 
 ORDER_EXPIRED = Handler(effects=check_order, notify=say_goodbye)

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import structlog
 from django.utils import timezone
 
-from orders import stock
+from orders import ledger, stock
+from orders.ledger import Movement
 from orders.locks import lock_products
-from orders.models import Order, OrderTransition
-from orders.search import refresh_search
+from orders.models import Order
 from orders.status import OrderStatus, next_status
 
 log = structlog.get_logger(__name__)
@@ -35,56 +35,50 @@ def move(
         order.refunded_rupiah = refunded_rupiah
         if to is OrderStatus.PAID:
             order.paid_at = timezone.now()
-        order.save(update_fields=["status", "refunded_rupiah", "paid_at", "updated_at"])
-    shortages = bring_stock(order, event_id=event_id)
+    movements, short = _plan_stock(order)
     if is_new:
-        _record(order, before, event_id=event_id, reason=reason)
-    return shortages
+        ledger.write_order(order, movements, before=before, event_id=event_id, reason=reason)
+        log.info(
+            "order_moved",
+            order_id=str(order.pk),
+            event_id=event_id,
+            from_status=before.value,
+            to_status=order.status,
+            held=order.is_held,
+        )
+    else:
+        stock.apply_movements(movements, event_id=event_id, order_id=order.pk)
+    return short
 
 
 def bring_stock(order: Order, *, event_id: str) -> Sequence[stock.Shortage]:
-    """Bring the stock of a locked order to what its state holds; return what is not there.
+    """Bring the stock of a locked order to what its state holds; return what is not there."""
+    movements, short = _plan_stock(order)
+    stock.apply_movements(movements, event_id=event_id, order_id=order.pk)
+    return short
 
-    Goods that were shipped stay sold, whatever became of the money, until they come back.
+
+def _plan_stock(order: Order) -> tuple[list[Movement], list[stock.Shortage]]:
+    """Return what brings the stock of a locked order to what its state holds, and what is not
+    there.
+
+    Goods that were shipped stay sold, whatever became of the money, until they come back. Products
+    are locked here only where pieces are taken from the shelf: the others are the order's already.
     """
-    wanted = stock.wanted_by(order.pk)
+    order.line_list, holdings = stock.lines_with_holdings(order)
+    wanted = {line.product_id: line.quantity for line in order.line_list}
     is_out = order.shipped_at is not None and order.returned_at is None
     target = stock.stock_of_state(wanted, OrderStatus.PAID if is_out else order.status_now)
-    holdings = stock.holdings_of(order.pk)
-    if {p: held for p, held in holdings.items() if held != stock.Holding()} == {
-        p: held for p, held in target.items() if held != stock.Holding()
-    }:
-        return []
-    products = lock_products({*target, *holdings})
-    movements, short = stock.plan_difference(target, holdings, stock.levels_of(products))
-    stock.apply_movements(movements, products, event_id=event_id, order_id=order.pk)
-    if movements:
-        refresh_search(products)
-    return short
+    levels: dict[int, stock.Level] = {}
+    if stock.takes_from_shelf(target, holdings):
+        levels = stock.levels_of(lock_products(target))
+    return stock.plan_difference(target, holdings, levels)
 
 
 def lacking(shortages: Sequence[stock.Shortage], order: Order) -> str:
     """Return the sentence that says what is not there for an order."""
-    skus = dict(order.lines.values_list("product_id", "sku"))
+    skus = {line.product_id: line.sku for line in order.line_list}
     return ", ".join(
         f"{skus[one.product_id]} (wanted {one.wanted}, available {one.available})"
         for one in shortages
-    )
-
-
-def _record(order: Order, before: OrderStatus, *, event_id: str, reason: str) -> None:
-    OrderTransition.objects.create(
-        order=order,
-        event_id=event_id,
-        from_status=before,
-        to_status=order.status,
-        reason=reason,
-    )
-    log.info(
-        "order_moved",
-        order_id=str(order.pk),
-        event_id=event_id,
-        from_status=before.value,
-        to_status=order.status,
-        held=order.is_held,
     )

@@ -10,6 +10,7 @@ from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import F, Q
 from django.utils import timezone
+from django.utils.functional import cached_property
 
 from orders.append_only import AppendOnlyModel
 from orders.moments import moments_within_reason
@@ -161,6 +162,11 @@ class Order(models.Model):
         """The status as its enum; a row from the database carries text."""
         return OrderStatus(self.status)
 
+    @cached_property
+    def line_list(self) -> "list[OrderLine]":
+        """The lines with their products, read once: lines never change."""
+        return list(self.lines.select_related("product"))
+
     @property
     def is_held(self) -> bool:
         """Whether a person must look at the order before it is shipped."""
@@ -272,7 +278,7 @@ class OrderTransition(AppendOnlyModel):
 
 
 class SentEmail(models.Model):
-    """An email that the provider has taken, so that no order gets more than a handful an hour."""
+    """An email that was on its way to the provider: no order gets more than a handful an hour."""
 
     order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="emails")
     kind = models.CharField(max_length=32)

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
-from django.db import connection
-from django.db.models import Sum
+from django.db.models import OuterRef, Subquery, Sum
 
-from orders.models import OrderLine, Product, StockMovement
+from orders import ledger
+from orders.ledger import Movement
+from orders.models import Order, OrderLine, Product, StockMovement
 from orders.status import OrderStatus
 
 Kind = StockMovement.Kind
@@ -32,16 +33,6 @@ class Holding:
 
     reserved: int = 0
     sold: int = 0
-
-
-@dataclass(frozen=True)
-class Movement:
-    """One planned change of a product's numbers."""
-
-    product_id: int
-    kind: str
-    stock_delta: int = 0
-    reserved_delta: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,21 +68,25 @@ def levels_of(products: Mapping[int, Product]) -> dict[int, Level]:
     return {pk: Level(product.stock, product.reserved) for pk, product in products.items()}
 
 
-def wanted_by(order_id: UUID) -> dict[int, int]:
-    """Return the pieces that an order is for, by product id."""
-    lines = OrderLine.objects.filter(order_id=order_id).order_by("product_id")
-    return dict(lines.values_list("product_id", "quantity"))
-
-
-def holdings_of(order_id: UUID) -> dict[int, Holding]:
-    """Return what an order holds by its movements, by product id."""
-    sums = (
-        StockMovement.objects.filter(order_id=order_id)
-        .order_by("product_id")
-        .values_list("product_id")
-        .annotate(reserved=Sum("reserved_delta"), moved=Sum("stock_delta"))
+def lines_with_holdings(order: Order) -> tuple[list[OrderLine], dict[int, Holding]]:
+    """Return the lines of a locked order, and what it holds by its movements, by product id."""
+    sums = {
+        name: Subquery(
+            StockMovement.objects.filter(order_id=order.pk, product_id=OuterRef("product_id"))
+            .order_by()
+            .values("product_id")
+            .annotate(sum=Sum(f"{name}_delta"))
+            .values("sum")
+        )
+        for name in ("stock", "reserved")
+    }
+    annotated = order.lines.select_related("product").annotate(
+        moved=sums["stock"], held=sums["reserved"]
     )
-    return {p: Holding(reserved=reserved, sold=-moved) for p, reserved, moved in sums}
+    lines: list[Any] = list(annotated)
+    return lines, {
+        line.product_id: Holding(reserved=line.held or 0, sold=-(line.moved or 0)) for line in lines
+    }
 
 
 def stock_of_state(wanted: Mapping[int, int], status: OrderStatus) -> dict[int, Holding]:
@@ -137,6 +132,14 @@ def plan_difference(
     return movements, short
 
 
+def takes_from_shelf(target: Mapping[int, Holding], holdings: Mapping[int, Holding]) -> bool:
+    """Whether an order needs pieces that it does not hold yet."""
+    return any(
+        wanted.reserved + wanted.sold > held.reserved + held.sold
+        for wanted, held in _both(target, holdings).values()
+    )
+
+
 def _both(
     target: Mapping[int, Holding], holdings: Mapping[int, Holding]
 ) -> dict[int, tuple[Holding, Holding]]:
@@ -152,23 +155,14 @@ def _kind(held: Holding, wanted: Holding) -> str:
     return Kind.RESERVE if wanted.reserved > held.reserved else Kind.RELEASE
 
 
-def apply_movements(
-    movements: Sequence[Movement],
-    products: Mapping[int, Product],
-    *,
-    event_id: str,
-    order_id: UUID | None,
-) -> None:
-    """Write `movements` to the ledger and to `products`.
+def apply_movements(movements: Sequence[Movement], *, event_id: str, order_id: UUID | None) -> None:
+    """Write `movements` to the ledger and to their products.
 
     `event_id` is what causes them. A delivery, which is for no order, can move a product once.
     Raises `django.db.IntegrityError` where a product's numbers cannot be so.
     """
-    _move(movements, event_id=event_id, order_id=order_id, only_available=False)
-    for movement in movements:
-        product = products[movement.product_id]
-        product.stock += movement.stock_delta
-        product.reserved += movement.reserved_delta
+    if movements:
+        ledger.write(movements, event_id=event_id, order_id=order_id)
 
 
 def reserve(wanted: Mapping[int, int], *, event_id: str, order_id: UUID) -> list[Shortage]:
@@ -178,59 +172,6 @@ def reserve(wanted: Mapping[int, int], *, event_id: str, order_id: UUID) -> list
     from here to the end of the transaction, so call it last: many buyers may want the same one.
     """
     movements = plan_reserve(wanted)
-    moved = _move(movements, event_id=event_id, order_id=order_id, only_available=True)
+    moved = ledger.write(movements, event_id=event_id, order_id=order_id, only_available=True)
     lacking = Product.objects.filter(pk__in=wanted.keys() - moved) if moved != set(wanted) else []
     return [Shortage(product.pk, wanted[product.pk], product.available) for product in lacking]
-
-
-#: One statement in place of four, so that a product that many want is locked for one round trip.
-#: The rows are locked by ascending primary key, as everywhere; who had to wait sees, in both
-#: conditions and sums, what the other one left.
-_MOVE: Final = """
-WITH movement AS (
-    SELECT * FROM unnest(
-        %(product_ids)s::bigint[], %(kinds)s::text[], %(stock)s::int[], %(reserved)s::int[]
-    ) AS movement (product_id, kind, stock_delta, reserved_delta)
-), locked AS (
-    SELECT id FROM orders_product WHERE id = ANY(%(product_ids)s)
-    ORDER BY id FOR NO KEY UPDATE
-), moved AS (
-    UPDATE orders_product AS product SET
-        stock = stock + stock_delta,
-        reserved = reserved + reserved_delta,
-        search_in_stock = stock + stock_delta > reserved + reserved_delta,
-        search_refreshed_at = clock_timestamp()
-    FROM movement JOIN locked ON locked.id = product_id
-    WHERE product.id = product_id
-      AND (NOT %(only_available)s OR stock + stock_delta >= reserved + reserved_delta)
-    RETURNING product.id
-)
-INSERT INTO orders_stockmovement
-    (event_id, product_id, order_id, kind, stock_delta, reserved_delta, created_at)
-SELECT %(event_id)s, product_id, %(order_id)s, kind, stock_delta, reserved_delta, clock_timestamp()
-FROM movement JOIN moved ON moved.id = product_id ORDER BY product_id
-RETURNING product_id
-"""
-
-
-def _move(
-    movements: Sequence[Movement], *, event_id: str, order_id: UUID | None, only_available: bool
-) -> set[int]:
-    """Return the ids of the products that were moved."""
-    product_ids = [movement.product_id for movement in movements]
-    if len(set(product_ids)) != len(product_ids):
-        raise ValueError(f"a product is moved twice by {event_id}")
-    if not movements:
-        return set()
-    parameters: dict[str, Any] = {
-        "product_ids": product_ids,
-        "kinds": [str(movement.kind) for movement in movements],
-        "stock": [movement.stock_delta for movement in movements],
-        "reserved": [movement.reserved_delta for movement in movements],
-        "event_id": event_id,
-        "order_id": order_id,
-        "only_available": only_available,
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(_MOVE, parameters)
-        return {row[0] for row in cursor.fetchall()}

@@ -5,6 +5,7 @@ and call `align`. It reads what the payments amount to and brings the order and 
 that no order of arrival, no repeat and no lost event can leave them apart.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,14 +33,17 @@ class Aligned:
     after: OrderStatus
 
 
-def align(order: Order, *, event_id: str, reason: str = "") -> Aligned:
+def align(
+    order: Order, *, event_id: str, reason: str = "", payments: Sequence[Payment] | None = None
+) -> Aligned:
     """Bring a locked order and its stock to what its payments amount to.
 
     `event_id` is the event, or the id of the sweep or decision, that causes it; `reason` is why,
-    for a person who reads the order's history. What contradicts itself is held. Call it inside the
+    for a person who reads the order's history; `payments` are all of the order's, where the caller
+    has them locked. What contradicts itself is held. Call it inside the
     transaction of the change; called again, it finds nothing to do.
     """
-    payments = payments_of(order)
+    payments = payments_of(order) if payments is None else payments
     found = standing(order.total_rupiah, payments)
     before = order.status_now
     after = status_of_order(
@@ -69,7 +73,7 @@ def payments_of(order: Order) -> list[Payment]:
     return list(Payment.objects.filter(order=order))
 
 
-def hold_contradictions(order: Order, found: Standing, payments: list[Payment]) -> None:
+def hold_contradictions(order: Order, found: Standing, payments: Sequence[Payment]) -> None:
     """Hold a locked order for money that it does not need, and for money after it was given up.
 
     Each is held as long as it is so: nobody can close such a hold without ending its cause.
@@ -84,7 +88,7 @@ def hold_contradictions(order: Order, found: Standing, payments: list[Payment]) 
         _hold_once(order, HoldCode.PAID_AFTER_CANCEL, last, "its money came after it was cancelled")
 
 
-def _first(found: Standing, payments: list[Payment]) -> str:
+def _first(found: Standing, payments: Sequence[Payment]) -> str:
     first = next(one for one in payments if _is_in(one) and one.pk not in found.surplus)
     return f"payment {first.pk} has paid the order already"
 
@@ -132,7 +136,7 @@ def _close_what_is_over(order: Order, *, has_shortage: bool) -> None:
             close_hold(order, hold, how=Decision.RESOLVED, reason="the money is gone")
 
 
-def _count_paid(payments: list[Payment]) -> None:
+def _count_paid(payments: Sequence[Payment]) -> None:
     paid = next(one for one in payments if one.is_paid)
     values = {"PaymentProcessed": 1, "PaymentAmountRupiah": paid.amount_rupiah}
     metrics.record(values, provider=paid.provider)

@@ -23,7 +23,7 @@ from payments.confirmation import (
     take_word,
 )
 from payments.exceptions import ContradictsPayment, PaymentNotFound, WrongAmount
-from payments.locks import lock_payment_of
+from payments.locks import lock_payment_of, lock_payments_of
 from payments.models import Payment
 from payments.status import OPEN, PaymentStatus
 from payments.transitions import Apply, next_status
@@ -53,56 +53,64 @@ def register_handlers() -> None:
     register(PAYMENT_REFUNDED, Handler(effects=money_went_back, notify=notify_refund))
 
 
-def money_came_in(event: Event, asked: Asked | None = None) -> None:
+def money_came_in(event: Event, asked: Asked | None = None) -> Order:
     """Bring the order to its standing: paid, unless the money is gone by now.
 
     `asked` is what the gateway says where only the event knows of the money. Raises
     `OrderNotFound`, `PaymentNotFound`, `WrongAmount` and `ContradictsPayment`.
     """
-    order, payment = _lock(event)
+    order, payments, payment = _lock(event)
     _check_amount(event, payment)
     if payment.paid_at is None:
         _apply_by_event(PaymentStatus.SETTLED, order, payment, event, asked)
-    align(order, event_id=event.event_id)
+    align(order, event_id=event.event_id, payments=payments)
+    return order
 
 
-def send_receipt(event: Event) -> None:
+def send_receipt(event: Event, order: Order | None = None) -> None:
     """Email the receipt, if the order is paid."""
-    if _order(event).status == OrderStatus.PAID:
-        emails.send_receipt(order_id=event.order_id, event_id=event.event_id)
+    order = order or _order(event)
+    if order.status == OrderStatus.PAID:
+        emails.send_receipt(order_id=order.pk, event_id=event.event_id, order=order)
 
 
-def attempt_failed(event: Event, asked: Asked | None = None) -> None:
+def attempt_failed(event: Event, asked: Asked | None = None) -> Order:
     """Bring the order to its standing. One failed attempt leaves it waiting, with its stock.
 
     Raises as `money_came_in` does.
     """
-    order, payment = _lock(event)
+    order, payments, payment = _lock(event)
     _check_amount(event, payment)
     if payment.status in OPEN:
         _apply_by_event(PaymentStatus.FAILED, order, payment, event, asked)
-    align(order, event_id=event.event_id, reason=f"payment {payment.status}")
+    reason = f"payment {payment.status}"
+    align(order, event_id=event.event_id, reason=reason, payments=payments)
+    return order
 
 
-def notify_failure(event: Event) -> None:
+def notify_failure(event: Event, order: Order | None = None) -> None:
     """Email that this attempt failed, if the order waits for another one or is lost by it."""
-    order = _order(event)
+    order = order or _order(event)
     if order.status in (OrderStatus.PENDING, OrderStatus.CANCELLED):
-        emails.send_payment_failed(order_id=event.order_id, event_id=event.event_id)
+        emails.send_payment_failed(order_id=order.pk, event_id=event.event_id, order=order)
 
 
-def money_went_back(event: Event) -> None:
+def money_went_back(event: Event) -> Order:
     """Bring the order to its standing: refunded so far. Raises as `money_came_in` does."""
-    order, payment = _lock(event)
+    order, payments, payment = _lock(event)
     if not payment.refunds.filter(amount_rupiah=event.amount_rupiah).exists():
         raise WrongAmount(f"no refund of {event.amount_rupiah} rupiah is known")
-    align(order, event_id=event.event_id)
+    align(order, event_id=event.event_id, payments=payments)
+    return order
 
 
-def notify_refund(event: Event) -> None:
+def notify_refund(event: Event, order: Order | None = None) -> None:
     """Email the refund of this event's amount."""
     emails.send_refund(
-        order_id=event.order_id, event_id=event.event_id, amount_rupiah=event.amount_rupiah
+        order_id=event.order_id,
+        event_id=event.event_id,
+        amount_rupiah=event.amount_rupiah,
+        order=order,
     )
 
 
@@ -130,14 +138,17 @@ def _check_amount(event: Event, payment: Payment) -> None:
         raise WrongAmount(f"{event.amount_rupiah} instead of {payment.amount_rupiah} rupiah")
 
 
-def _lock(event: Event) -> tuple[Order, Payment]:
-    """Return the event's order and payment, locked until the transaction ends."""
+def _lock(event: Event) -> tuple[Order, list[Payment], Payment]:
+    """Return the event's order, all its payments and the event's one, locked until the transaction
+    ends."""
     order = lock_order(event.order_id)
     try:
         payment_id = UUID(event.payment_id)
     except ValueError:
         raise PaymentNotFound(f"{event.payment_id} is not the id of a payment") from None
-    return order, lock_payment_of(order, payment_id)
+    payments = lock_payments_of(order)
+    payment = next((one for one in payments if one.pk == payment_id), None)
+    return order, payments, payment or lock_payment_of(order, payment_id)  # it says what is wrong
 
 
 def _order(event: Event) -> Order:

@@ -5,6 +5,8 @@ Whoever holds a locked object passes it on: nobody locks or loads it a second ti
 
 from uuid import UUID
 
+from django.db.models import Prefetch, prefetch_related_objects
+
 from orders.locks import lock_order
 from orders.models import Order
 from payments.exceptions import PaymentNotFound
@@ -20,6 +22,16 @@ def lock_payment(payment_id: UUID | str) -> Payment:
     if order_id is None:
         raise PaymentNotFound(f"there is no payment {payment_id}")
     return lock_payment_of(lock_order(order_id), payment_id)
+
+
+def lock_payments_of(order: Order) -> list[Payment]:
+    """Return all payments of a locked order, locked too, the newest first.
+
+    `order.payments.all()` gives the same objects from now on.
+    """
+    locked = Payment.objects.select_for_update(no_key=True)
+    prefetch_related_objects([order], Prefetch("payments", locked))
+    return list(order.payments.all())
 
 
 def lock_payment_of(order: Order, payment_id: UUID | str) -> Payment:

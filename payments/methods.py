@@ -1,6 +1,7 @@
 """The ways to pay that checkout offers: one for each enabled provider, and "free"."""
 
 from functools import partial
+from operator import attrgetter
 from typing import Final
 
 from django.conf import settings
@@ -60,8 +61,8 @@ def method(name: str) -> PaymentMethod:
 
 def how_paid(order: Order) -> str:
     """Return the channel of the payment that the order was paid with, as buyers know it."""
-    paid = order.payments.filter(paid_at__isnull=False).order_by("paid_at").first()
-    channel = paid.channel if paid else ""
+    paid = [payment for payment in order.payments.all() if payment.paid_at]
+    channel = min(paid, key=attrgetter("paid_at")).channel if paid else ""
     return _CHANNELS.get(channel.lower(), channel.replace("_", " "))
 
 

@@ -132,14 +132,15 @@ def _run(event: Event, held: Claim) -> EventOutcome:
 
 
 def _run_handler(event: Event, handler: Handler, held: Claim) -> None:
+    found = None
     if not held.effects_done:
         prepared = () if handler.prepare is None else (handler.prepare(event),)
         with transaction.atomic():
-            handler.effects(event, *prepared)
+            found = handler.effects(event, *prepared)
             held.commit_effects()
     if handler.notify is not None:
         held.check()  # a process that was stopped in between sends no email of another's event
-        handler.notify(event)
+        handler.notify(event, *(() if found is None else (found,)))
     held.finish()
 
 

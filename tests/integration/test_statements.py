@@ -6,6 +6,7 @@ where it has to go up, something else should become one statement.
 
 import json
 from collections.abc import Callable
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -14,10 +15,14 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from orders import catalogue
+from orders.models import Order
+from skincare.events.consumer import process
+from skincare.events.models import OutboxEvent
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CHECKOUT = 9
+PAID_EVENT = 12  # with its claim and its email
 
 
 def statements(action: Callable[[], object]) -> list[str]:
@@ -26,7 +31,7 @@ def statements(action: Callable[[], object]) -> list[str]:
     return [query["sql"] for query in captured]
 
 
-def check_out(client: Client, *, method: str = "midtrans") -> dict[str, str]:
+def check_out(client: Client, *, method: str = "midtrans") -> dict[str, Any]:
     answer = client.post(
         "/v1/checkout",
         json.dumps(
@@ -43,7 +48,7 @@ def check_out(client: Client, *, method: str = "midtrans") -> dict[str, str]:
         headers={"Idempotency-Key": uuid4().hex},
     )
     assert answer.status_code == 201, answer.content
-    placed: dict[str, str] = answer.json()
+    placed: dict[str, Any] = answer.json()
     return placed
 
 
@@ -54,3 +59,18 @@ def test_a_checkout_takes_nine_statements(client: Client) -> None:
     sent = statements(lambda: check_out(client))
 
     assert len(sent) <= CHECKOUT, "\n".join(sent)
+
+
+def test_a_paid_event_takes_twelve_statements(client: Client) -> None:
+    catalogue.seed()
+    first, second = (check_out(client, method="sandbox")["order_id"] for _ in range(2))
+
+    def consume(order_id: str) -> None:
+        event = OutboxEvent.objects.get(order_id=order_id, event_type="payment.processed")
+        process(event.payload, receive_count=1, worker="worker-1")
+
+    consume(first)
+    sent = statements(lambda: consume(second))[1:]  # without the look into the outbox
+
+    assert Order.objects.get(pk=second).status == "paid"
+    assert len(sent) <= PAID_EVENT, "\n".join(sent)

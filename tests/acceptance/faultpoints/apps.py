@@ -1,3 +1,5 @@
+from typing import Any
+
 from django.apps import AppConfig
 
 from skincare.events import handlers
@@ -19,14 +21,15 @@ class FaultPointsConfig(AppConfig):
 def with_points(handler: Handler) -> Handler:
     """Return the handler with its fault points."""
 
-    def effects(event: Event) -> None:
-        handler.effects(event)
+    def effects(event: Event, *prepared: Any) -> Any:
+        found = handler.effects(event, *prepared)
         reach("effects", event.event_id)
+        return found
 
-    def notify(event: Event) -> None:
+    def notify(event: Event, *found: Any) -> None:
         reach("email", event.event_id)
         if handler.notify is not None:
-            handler.notify(event)
+            handler.notify(event, *found)
         reach("done", event.event_id)
 
-    return Handler(effects=effects, notify=notify)
+    return Handler(effects=effects, notify=notify, prepare=handler.prepare)

@@ -29,7 +29,6 @@ def a_product(
     if stocked:
         stock.apply_movements(
             [stock.plan_receive(product.pk, stocked)],
-            {product.pk: product},
             event_id=str(uuid4()),
             order_id=None,
         )

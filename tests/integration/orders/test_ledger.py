@@ -46,11 +46,10 @@ def test_an_append_only_row_is_neither_changed_nor_deleted(model: type[Model]) -
 def test_one_event_moves_a_product_once() -> None:
     serum = a_product(stocked=10)
     arrival = [stock.plan_receive(serum.pk, 5)]
-    products = {serum.pk: serum}
-    stock.apply_movements(arrival, products, event_id="delivery-1", order_id=None)
+    stock.apply_movements(arrival, event_id="delivery-1", order_id=None)
 
     with pytest.raises(IntegrityError), transaction.atomic():
-        stock.apply_movements(arrival, products, event_id="delivery-1", order_id=None)
+        stock.apply_movements(arrival, event_id="delivery-1", order_id=None)
 
     assert numbers(serum) == (15, 0)
 
@@ -117,4 +116,4 @@ def test_movements_add_up_to_the_products_numbers(data: st.DataObject) -> None:
 
 
 def test_an_order_without_movements_holds_nothing() -> None:
-    assert stock.holdings_of(uuid4()) == {}
+    assert stock.lines_with_holdings(Order(pk=uuid4())) == ([], {})

@@ -62,7 +62,7 @@ def align(
     hold_contradictions(order, found, payments)
     _hold_shortage(order, lifecycle.lacking(shortages, order) if shortages else "")
     _hold_goods(order, after)
-    _close_what_is_over(order, has_shortage=bool(shortages))
+    _close_what_is_over(order, found, has_shortage=bool(shortages))
     if after is OrderStatus.PAID and before is not OrderStatus.PAID:
         _count_paid(payments)
     return Aligned(found, before, after)
@@ -121,13 +121,15 @@ def _hold_goods(order: Order, status: OrderStatus) -> None:
         open_hold(order, HoldCode.GOODS_OUT, f"payment {what} after shipping")
 
 
-def _close_what_is_over(order: Order, *, has_shortage: bool) -> None:
+def _close_what_is_over(order: Order, found: Standing, *, has_shortage: bool) -> None:
     """Close the holds whose cause is gone: the money went back, or the stock is there."""
     if not order.is_held:
         return
     for hold in open_holds(order.pk):
         if hold.code == HoldCode.OUT_OF_STOCK and not has_shortage:
             close_hold(order, hold, how=Decision.RESOLVED, reason="nothing is lacking")
+        elif hold.code == HoldCode.SURPLUS and hold.refund_decided_at and not found.surplus:
+            close_hold(order, hold, how=Decision.REFUND, reason="the surplus went back")
         elif hold.payment is None or _is_in(hold.payment):
             continue
         elif hold.refund_decided_at is not None:

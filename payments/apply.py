@@ -215,7 +215,7 @@ def _is_needed(payment: Payment) -> bool:
         open_hold(order, HoldCode.PAID_AFTER_REFUND, reason, payment=payment)
     if order.is_held:
         payment.refresh_from_db(fields=["held_reason"])
-    return payment.pk not in found.surplus
+    return not before.is_paid
 
 
 def wrong_money(payment: Payment, report: GatewayNotification) -> str:

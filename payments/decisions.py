@@ -223,9 +223,10 @@ def _send_back_by_hand(order: Order, hold: Hold) -> None:
     found = standing(order.total_rupiah, payments_of(order))
     is_surplus = hold.code == HoldCode.SURPLUS and payment.pk in found.surplus
     if is_surplus or hold.code in (HoldCode.PAID_AFTER_REFUND, HoldCode.PAID_AFTER_CANCEL):
+        kept = payment.amount_rupiah - payment.refunded_rupiah
         record_refund_by_hand(
             payment,
-            amount_rupiah=payment.amount_rupiah - payment.refunded_rupiah,
+            amount_rupiah=min(kept, found.surplus_rupiah) if is_surplus else kept,
             key=f"by-hand-{hold.pk}",
             at=timezone.now(),
         )

@@ -43,7 +43,7 @@ class Standing:
     - `went_back` says whether a payment was refunded or charged back in full.
     - `in_doubt` are the payments whose money is reserved or under review: it may come any moment.
     - `open` are those that the buyer can still pay, with the moment until when (None: not known).
-    - `surplus` are the payments whose money the order does not need: it was paid before them.
+    - `surplus` are the payments whose money, or a part of it, is more than the order costs.
     """
 
     total_rupiah: int
@@ -58,6 +58,11 @@ class Standing:
     def is_paid(self) -> bool:
         """Whether what is kept pays the order."""
         return self.came_in and self.kept_rupiah >= self.total_rupiah
+
+    @property
+    def surplus_rupiah(self) -> int:
+        """What is kept beyond the total."""
+        return max(self.kept_rupiah - self.total_rupiah, 0)
 
     @property
     def refunded_rupiah(self) -> int:
@@ -83,7 +88,7 @@ def standing(total_rupiah: int, payments: Iterable[Attempt]) -> Standing:
     )
     surplus, kept = [], 0
     for one in in_money:
-        if kept >= total_rupiah:
+        if kept + _kept(one) > total_rupiah:
             surplus.append(one.pk)
         kept += _kept(one)
     return Standing(

@@ -307,6 +307,24 @@ def test_a_surplus_that_was_sent_back_by_hand_is_recorded_so(ayu: Any) -> None:
     assert order.can_be_shipped
 
 
+def test_two_payments_of_which_a_part_went_back_are_held_for_what_is_too_much(ayu: Any) -> None:
+    order = an_order()
+    for number in ("1", "2"):
+        part = (f"part-{number}", "50000.00")
+        midtrans_posts(
+            midtrans.refunded(part, order_id=str(order.pk), transaction_id=f"t-{number}")
+        )
+    order = consume_all(order)
+    assert (order.status, order.can_be_shipped) == ("paid", False)
+
+    decisions.dismiss(hold_id=the_hold(order).pk, reason="bank transfer 4712", user=ayu)
+
+    order.refresh_from_db()
+    assert (order.status, order.can_be_shipped) == ("paid", True)
+    kept = sum(one.amount_rupiah - one.refunded_rupiah for one in order.payments.all())
+    assert kept == order.total_rupiah
+
+
 def test_the_hold_on_the_second_payment_can_be_accepted_when_the_first_is_reversed(
     ayu: Any, budi: Any
 ) -> None:

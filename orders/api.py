@@ -37,6 +37,7 @@ _STATUS: Final[dict[type[exceptions.CheckoutRefused], int]] = {
     exceptions.InvalidIdempotencyKey: 400,
     exceptions.IdempotencyKeyReused: 409,
     exceptions.NotEnoughStock: 409,
+    exceptions.TooManyUnpaid: 429,
 }
 
 _IDEMPOTENCY_KEY: Final[dict[str, Any]] = {
@@ -56,7 +57,7 @@ _IDEMPOTENCY_KEY: Final[dict[str, Any]] = {
 
 @router.post(
     "/checkout",
-    response={201: CheckoutOut, (400, 401, 409, 413, 422): ProblemOut},
+    response={201: CheckoutOut, (400, 401, 409, 413, 422, 429, 503): ProblemOut},
     summary="Order a cart",
     openapi_extra={
         "parameters": [_IDEMPOTENCY_KEY],
@@ -66,6 +67,7 @@ _IDEMPOTENCY_KEY: Final[dict[str, Any]] = {
             *("invalid-token", "idempotency-key-reused", "not-enough-stock", "body-too-large"),
             *("invalid-request", "empty-cart", "too-many-lines", "quantity-out-of-range"),
             *("duplicate-sku", "unknown-sku", "invalid-email", "unknown-payment-method"),
+            *("too-many-unpaid", "too-many-requests", "unavailable"),
         ],
     },
 )
@@ -86,6 +88,7 @@ def checkout(request: HttpRequest, response: HttpResponse, payload: CheckoutIn) 
             idempotency_key=request.headers.get("Idempotency-Key"),
             user_id=buyer_of(request),
             language=payload.language,
+            address=request.META.get("REMOTE_ADDR", ""),
         )
     except exceptions.CheckoutRefused as refusal:
         raise _problem(refusal) from refusal

@@ -27,6 +27,7 @@ from orders.exceptions import (
     UnknownPaymentMethod,
     UnknownSku,
 )
+from orders.hoarding import check_unpaid, network_hash
 from orders.idempotency import check_key, claim_key, scope_of
 from orders.models import GUEST, SKU_PATTERN, Order, OrderLine, Product
 from orders.order_numbers import new_order_number
@@ -67,6 +68,7 @@ def place_order(
     idempotency_key: str | None,
     user_id: str = GUEST,
     language: str = Order.Language.INDONESIAN,
+    address: str = "",
 ) -> Placed:
     """Make one order for `items`, or return the answer that this idempotency key got before.
 
@@ -89,6 +91,7 @@ def place_order(
                 payment_method=payment_method,
                 user_id=user_id,
                 language=language,
+                address=address,
                 key=key,
                 body=body,
             )
@@ -110,6 +113,7 @@ def _place(
     payment_method: str,
     user_id: str,
     language: str,
+    address: str,
     key: str,
     body: dict[str, Any],
 ) -> tuple[Placed, bool]:
@@ -123,6 +127,7 @@ def _place(
         email=email,
         user_id=user_id,
         language=language,
+        network_hash=network_hash(address),
         total_rupiah=0,
         expires_at=timezone.now() + Order.longest_wait(),
     )
@@ -157,6 +162,7 @@ def _place(
         return Placed(**known.response), False
     if refusal is not None:
         raise refusal
+    check_unpaid(order, lines)
     _make(order, lines)
     metrics.count("OrdersCreated", provider=order.payment_method)
     return placed, True

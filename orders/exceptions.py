@@ -137,6 +137,12 @@ class InvalidEmail(CheckoutRefused):
     field = "email"
 
 
+class TooManyUnpaid(CheckoutRefused):
+    """Too much is set aside and not paid."""
+
+    field = "items"
+
+
 class UnknownPaymentMethod(CheckoutRefused):
     """The payment method is not offered."""
 

@@ -97,6 +97,14 @@ class Order(models.Model):
     number = models.CharField(max_length=32, unique=True)
     email = models.EmailField(max_length=254)
     user_id = models.CharField(max_length=128, default=GUEST)
+    network_hash = models.CharField(
+        max_length=32,
+        blank=True,
+        default="",
+        db_default="",
+        editable=False,
+        help_text="of the address that ordered, as only this shop can compute it",
+    )
     payment_method = models.CharField(max_length=32)
     language = models.CharField(
         max_length=2, choices=Language, default=Language.INDONESIAN, help_text="of the emails"
@@ -137,6 +145,11 @@ class Order(models.Model):
             models.Index(fields=["user_id", "-created_at"], name="order_user"),
             models.Index(fields=["-created_at"], name="order_newest"),
             models.Index(fields=["email"], name="order_email"),
+            models.Index(
+                fields=["network_hash"],
+                name="order_unpaid_network",
+                condition=Q(status="pending") & ~Q(network_hash=""),
+            ),
             models.Index(fields=["status", "-created_at"], name="order_status"),
             models.Index(fields=["-created_at"], name="order_held", condition=~Q(held_reason="")),
         ]

@@ -60,6 +60,18 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             _AGAIN,
         ),
         _type(
+            "too-many-unpaid",
+            429,
+            _S(
+                "Too much is set aside and not paid.",
+                "Terlalu banyak yang disisihkan dan belum dibayar.",
+            ),
+            _S(
+                "Pay for an open order, or try again after Retry-After seconds.",
+                "Bayar pesanan yang terbuka, atau coba lagi setelah Retry-After.",
+            ),
+        ),
+        _type(
             "unknown-host",
             400,
             _S("No shop of this name is here.", "Tidak ada toko dengan nama ini di sini."),

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final, NotRequired, TypedDict
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.cache import patch_vary_headers
 
@@ -93,5 +94,7 @@ def problem_response(request: HttpRequest, problem: Problem) -> HttpResponse:
     response["Content-Language"] = language
     if problem.status == HTTPStatus.UNAUTHORIZED:
         response["WWW-Authenticate"] = "Bearer"
+    if problem.status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
+        response["Retry-After"] = str(settings.WEB_RETRY_AFTER_SECONDS)
     patch_vary_headers(response, ["Accept-Language"])
     return response

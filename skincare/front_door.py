@@ -16,6 +16,7 @@ from psycopg import errors
 
 from orders.problems import Problem, problem_of, problem_response
 from skincare.events.database_sessions import is_away
+from skincare.request_limits import is_too_often
 
 log = structlog.get_logger(__name__)
 
@@ -45,9 +46,7 @@ class FrontDoorMiddleware:
             log.warning("database_too_slow", error=type(error.__cause__).__name__)
         else:
             log.error("database_unavailable", error=type(error).__name__, exc_info=error)
-        response = problem_response(request, problem_of("unavailable"))
-        response["Retry-After"] = str(settings.WEB_RETRY_AFTER_SECONDS)
-        return response
+        return problem_response(request, problem_of("unavailable"))
 
 
 def _refusal(request: HttpRequest) -> Problem | None:
@@ -55,6 +54,8 @@ def _refusal(request: HttpRequest) -> Problem | None:
         request.get_host()
     except DisallowedHost:
         return problem_of("unknown-host")
+    if is_too_often(request):
+        return problem_of("too-many-requests")
     if request.path.startswith("/v1/webhooks/"):
         return None  # counted by their view, which refuses by itself
     # The web server knows the length of every body, also of one that came in chunks.

@@ -12,3 +12,4 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 RELAY_IN_PROCESS = False  # tests that want the relay start it
 WHITENOISE_AUTOREFRESH = True  # no folder of collected static files is expected
 PROVIDERS_ASKED = []  # tests that have a gateway to ask turn it on
+LIMIT_BUYERS = False  # tests that want the bounds turn them on

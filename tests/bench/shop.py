@@ -50,6 +50,7 @@ class Shop:
             **CLIENT_ENVIRONMENT,
             "PATH": f"{subject.programs}:{os.environ['PATH']}",
             "DJANGO_SETTINGS_MODULE": "skincare.settings",
+            "LIMIT_BUYERS": "false",  # one address plays all buyers
             "APP_ENV": "test",  # logs as in production
             "DEBUG": "false",
             "SECRET_KEY": secrets.token_urlsafe(50),

@@ -118,6 +118,7 @@ class Shop:
         return {
             **inherited,
             **CLIENT_ENVIRONMENT,
+            "LIMIT_BUYERS": "false",  # one address plays all buyers
             "APP_ENV": "test",
             "DJANGO_SETTINGS_MODULE": "tests.chaos.settings",
             "DATABASE_URL": self.postgres.url,

@@ -28,7 +28,7 @@ INSTEAD_OF_URLS = {*DATABASE_PARTS, *EMAIL_PARTS}
 #: While a gateway's secret is changed, the last one is accepted too.
 PREVIOUS = {"MIDTRANS_SERVER_KEY_PREVIOUS", "XENDIT_CALLBACK_TOKEN_PREVIOUS"}
 #: Has a default that is right behind the load balancer.
-RIGHT_BY_DEFAULT = {"ADMIN_REQUIRES_CODE", "TRUSTED_PROXY_COUNT"}
+RIGHT_BY_DEFAULT = {"ADMIN_REQUIRES_CODE", "LIMIT_BUYERS", "TRUSTED_PROXY_COUNT"}
 #: Only where the shop has a login of its own (BuyerTokens).
 OPTIONAL_SECRETS = {"BUYER_TOKEN_SECRETS"}
 SECRETS = {

@@ -26,7 +26,6 @@ from tests.integration.payments.gateways import (
     consume,
     midtrans_posts,
     published,
-    xendit_posts,
 )
 from tests.log_lines import Lines, captured, embedded_metric_problems
 from tests.unit.payments import midtrans_notifications as midtrans
@@ -118,7 +117,12 @@ def test_a_payment_that_is_held_is_counted_once(lines: Lines) -> None:
 def test_webhooks_that_are_refused_are_counted_by_provider(lines: Lines) -> None:
     forged = midtrans.bank_transfer() | {"signature_key": "0" * 128}
     Client().post("/v1/webhooks/midtrans", data=forged, content_type="application/json")
-    xendit_posts({})
+    Client().post(
+        "/v1/webhooks/xendit",
+        data={},
+        content_type="application/json",
+        headers={"x-callback-token": "forged"},
+    )
 
     assert [provider for _, provider in told(lines, "WebhooksRejected")] == ["midtrans", "xendit"]
 

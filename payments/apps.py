@@ -15,6 +15,7 @@ class PaymentsConfig(AppConfig):
             notifications,
             ranges,  # noqa: F401  (registers itself)
             reconciliation,
+            refunding,
         )
         from skincare.events import relay
 
@@ -33,6 +34,11 @@ class PaymentsConfig(AppConfig):
         relay.every(
             settings.RECONCILE_SWEEP_SECONDS,
             "reconcile_payments",
-            reconciliation.sweeper.start,
+            reconciliation.Sweeper(reconciliation.sweep, reconciliation.is_due).start,
         )
         relay.every(settings.MONEY_CHECK_SECONDS, "check_money", money_check.check_daily)
+        relay.every(
+            settings.RECONCILE_SWEEP_SECONDS,
+            "send_refunds",
+            reconciliation.Sweeper(refunding.send_due, refunding.is_due).start,
+        )

@@ -21,6 +21,7 @@ from payments.exceptions import AlreadyRequested, CannotDecide, NotRequested, Sa
 from payments.hold_codes import DECISIONS, FOUR_EYES, Decision, HoldCode
 from payments.holds import close_hold, lock_hold
 from payments.models import Acceptance, Hold, Payment
+from payments.refunding import refund_held
 from payments.standing import standing
 from payments.status import PAID, REFUND, PaymentStatus
 from payments.transitions import Duplicate, Stale, next_status
@@ -87,6 +88,9 @@ def accept_request(*, hold_id: int, user: Any) -> Hold:
         if decision is Decision.REFUND:
             hold.refund_decided_at = timezone.now()
             hold.save()
+            refund_held(
+                hold, requested_by=request.requested_by, agreed_by=user, reason=request.reason
+            )
         else:
             close_hold(order, hold, how=decision, reason=request.reason, user=user)
             _take_money(order, hold)

@@ -19,6 +19,7 @@ class HoldCode(models.TextChoices):
     PAID_AFTER_CANCEL = "paid_after_cancel", "paid after it was cancelled"
     CHARGEBACK = "chargeback", "charged back"
     OUT_OF_STOCK = "out_of_stock", "paid, and out of stock"
+    TRANSFER_BY_HAND = "transfer_by_hand", "money that has to be transferred back by hand"
     GOODS_OUT = "goods_out", "the goods are out, and the money is not in"
     OTHER = "other", "held by an earlier release"
 
@@ -53,6 +54,8 @@ DECISIONS: Final[Mapping[HoldCode, frozenset[Decision]]] = {
     HoldCode.CHARGEBACK: frozenset({Decision.DISMISS, Decision.CANCEL}),
     # Dismissing takes the goods, if they are there by now. Its money goes back by cancelling it.
     HoldCode.OUT_OF_STOCK: frozenset({Decision.DISMISS, Decision.CANCEL}),
+    # It ends when a person says that it was transferred (payments.refunding).
+    HoldCode.TRANSFER_BY_HAND: frozenset({Decision.DISMISS}),
     HoldCode.GOODS_OUT: frozenset({Decision.DISMISS}),
     HoldCode.OTHER: frozenset({Decision.DISMISS, Decision.CANCEL}),
 }

@@ -198,17 +198,24 @@ def gauge_open_attempts() -> None:
         metrics.record({"OpenAttempts": open_.filter(created_at__lt=now - age).count()})
 
 
-class Sweeper:
-    """Runs the sweep in a thread of its own: a slow gateway must not keep the relay waiting."""
+def is_due() -> bool:
+    """Whether a payment has to be asked for now."""
+    return due(timezone.now()).exists()
 
-    def __init__(self) -> None:
+
+class Sweeper:
+    """Runs a sweep in a thread of its own: a slow gateway must not keep the relay waiting."""
+
+    def __init__(self, sweep: Callable[[], object], is_due: Callable[[], bool]) -> None:
+        self._sweep = sweep
+        self._is_due = is_due
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         """Start a sweep if none runs in this process."""
         if self._thread is not None and self._thread.is_alive():
             return
-        if not due(timezone.now()).exists():
+        if not self._is_due():
             return
         self._thread = threading.Thread(target=self._run, name="reconciliation", daemon=True)
         self._thread.start()
@@ -216,11 +223,8 @@ class Sweeper:
     def _run(self) -> None:
         try:
             with structlog.contextvars.bound_contextvars(service="relay"):
-                sweep()
+                self._sweep()
         except Exception:
             log.exception("reconciliation_failed")
         finally:
             connection.close()
-
-
-sweeper: Final = Sweeper()

@@ -1,0 +1,178 @@
+"""Money back: two persons, one refund, once; and by hand where the gateway has none."""
+
+from typing import Any
+
+import pytest
+from django.conf import LazySettings
+from django.contrib.auth import get_user_model
+from django.utils import timezone
+
+from orders.models import Order
+from payments.exceptions import AlreadyRequested, CannotDecide, NotRequested, SamePerson
+from payments.models import Payment, PaymentRefund, RefundRequest
+from payments.reconciliation import sweep
+from payments.refunding import (
+    agree_to_refund,
+    request_refund,
+    send_due,
+    transferred,
+    withdraw_refund,
+)
+from skincare.local.gateways.simulator import Simulator
+from tests.faults.faults import LostAnswer, Status
+from tests.faults.proxy import FaultProxy
+from tests.integration.payments.gateways import TOTAL, an_order
+from tests.integration.payments.test_confirmation import held_for, midtrans_says, work, xendit_says
+from tests.integration.payments.test_paying import buyer, pay
+
+pytestmark = pytest.mark.django_db
+
+both = pytest.mark.parametrize("name", ["midtrans", "xendit"])
+
+
+@pytest.fixture
+def ayu() -> Any:
+    return get_user_model().objects.create(username="ayu")
+
+
+@pytest.fixture
+def budi() -> Any:
+    return get_user_model().objects.create(username="budi")
+
+
+def paid(gateways: Simulator, name: str, *, method: str = "qris", channel: str = "QRIS") -> Order:
+    """An order that was paid on its page, as the shop knows it."""
+    order = an_order(name)
+    pay(order)
+    if name == "midtrans":
+        buyer(gateways, order, "pick", method=method)
+        buyer(gateways, order, "pay")
+        midtrans_says(gateways.webhooks.all[-1].document)
+    else:
+        buyer(gateways, order, "pay", channel=channel)
+        xendit_says(gateways.webhooks.all[-1].document)
+    assert work(order).status == "paid"
+    return order
+
+
+def decide(order: Order, amount: int, ayu: Any, budi: Any) -> RefundRequest:
+    payment = Payment.objects.get(order=order)
+    request = request_refund(
+        payment_id=payment.pk, amount_rupiah=amount, reason="returned", user=ayu
+    )
+    return agree_to_refund(request_id=request.pk, user=budi)
+
+
+def send(gateways: Simulator) -> None:
+    """The relay sends what is due; Xendit needs a minute, and is asked again then."""
+    for _ in range(3):
+        RefundRequest.objects.filter(next_try_at__isnull=False).update(next_try_at=timezone.now())
+        send_due()
+        gateways.advance(61)
+
+
+def at_the_gateway(gateways: Simulator, name: str) -> int:
+    """The rupiah that the gateway has given back."""
+    if name == "midtrans":
+        return sum(one.refunded for one in gateways.midtrans.transactions)
+    refunds = gateways.xendit.refunds.values()
+    return int(sum(one.amount for one in refunds if one.status == "SUCCEEDED"))
+
+
+@pytest.mark.parametrize(("amount", "status"), [(50_000, "partly_refunded"), (TOTAL, "refunded")])
+@both
+def test_two_persons_give_money_back(
+    name: str, amount: int, status: str, gateways: Simulator, ayu: Any, budi: Any
+) -> None:
+    order = paid(gateways, name)
+
+    request = decide(order, amount, ayu, budi)
+    send(gateways)
+    # Its webhooks, and asking once more, add nothing.
+    for call in gateways.webhooks.all:
+        (midtrans_says if name == "midtrans" else xendit_says)(call.document)
+    sweep()
+    work(order)
+
+    request.refresh_from_db()
+    assert request.status == "done"
+    assert (order.status, order.refunded_rupiah) == (status, amount)
+    assert at_the_gateway(gateways, name) == amount
+    assert PaymentRefund.objects.count() == 1
+    assert held_for(order) == []
+
+
+@pytest.mark.parametrize("fault", [LostAnswer(), Status(500)])
+@both
+def test_an_answer_that_is_lost_gives_nothing_back_twice(
+    name: str,
+    fault: Any,
+    gateways: Simulator,
+    settings: LazySettings,
+    ayu: Any,
+    budi: Any,
+) -> None:
+    order = paid(gateways, name)
+    decide(order, 50_000, ayu, budi)
+    with FaultProxy(gateways.url) as proxy:
+        for setting in ("MIDTRANS_API_URL", "XENDIT_API_URL"):
+            url = getattr(settings, setting).replace(gateways.url, proxy.url)
+            setattr(settings, setting, url)
+        proxy.inject(fault, times=1)
+        send(gateways)
+    work(order)
+
+    assert at_the_gateway(gateways, name) == 50_000
+    assert (order.status, order.refunded_rupiah) == ("partly_refunded", 50_000)
+
+
+def test_who_asks_cannot_agree_and_one_refund_is_under_way_at_a_time(
+    gateways: Simulator, ayu: Any, budi: Any
+) -> None:
+    payment = Payment.objects.get(order=paid(gateways, "midtrans"))
+    ask = {"payment_id": payment.pk, "reason": "r", "user": ayu}
+    request = request_refund(amount_rupiah=1000, **ask)
+
+    with pytest.raises(SamePerson):
+        agree_to_refund(request_id=request.pk, user=ayu)
+    with pytest.raises(AlreadyRequested):
+        request_refund(amount_rupiah=2000, **ask)
+    withdraw_refund(request_id=request.pk, reason="a mistake", user=ayu)
+    with pytest.raises(NotRequested):
+        agree_to_refund(request_id=request.pk, user=budi)
+    for amount in (0, TOTAL + 1):
+        with pytest.raises(CannotDecide):
+            request_refund(amount_rupiah=amount, **ask)
+    send(gateways)
+    assert at_the_gateway(gateways, "midtrans") == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "way"), [("midtrans", {"method": "bca_va"}), ("xendit", {"channel": "BCA"})]
+)
+def test_a_virtual_account_is_held_until_somebody_has_transferred_the_money(
+    name: str, way: dict[str, str], gateways: Simulator, ayu: Any, budi: Any
+) -> None:
+    order = paid(gateways, name, **way)
+    request = decide(order, TOTAL, ayu, budi)
+    send(gateways)
+    request.refresh_from_db()
+    assert (request.status, held_for(work(order))) == ("by_hand", ["transfer_by_hand"])
+
+    transferred(request_id=request.pk, reason="bank transfer 4711", user=ayu)
+
+    work(order)
+    assert (order.status, order.refunded_rupiah, held_for(order)) == ("refunded", TOTAL, [])
+    assert PaymentRefund.objects.get().kind == "by_hand"
+
+
+def test_a_refund_that_fails_at_the_gateway_is_a_persons_case(
+    gateways: Simulator, ayu: Any, budi: Any
+) -> None:
+    gateways.xendit.options.refund_fails = "INSUFFICIENT_BALANCE"
+    order = paid(gateways, "xendit")
+    request = decide(order, TOTAL, ayu, budi)
+    send(gateways)
+    request.refresh_from_db()
+    assert (request.status, request.last_error) == ("failed", "INSUFFICIENT_BALANCE")
+    assert (work(order).status, held_for(order)) == ("paid", ["transfer_by_hand"])

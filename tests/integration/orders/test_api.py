@@ -365,7 +365,7 @@ def test_openapi_names_the_header_the_limits_and_every_answer(client: Client) ->
     checkout = paths["/v1/checkout"]["post"]
     (header,) = checkout["parameters"]
     assert (header["name"], header["in"], header["required"]) == ("Idempotency-Key", "header", True)
-    assert set(checkout["responses"]) == {"201", "400", "401", "409", "413", "422"}
+    assert set(checkout["responses"]) == {"201", "400", "401", "409", "413", "422", "429", "503"}
     assert set(paths["/v1/orders/{order_id}"]["get"]["responses"]) == {"200", "404", "422"}
     assert set(paths["/v1/products"]["get"]["responses"]) == {"200", "422"}
     assert header["schema"]["maxLength"] == 255

@@ -55,10 +55,12 @@ NETWORK_TROUBLES: list[tuple[str, Fault] | None] = [
 ]
 PROCESS_TROUBLES = [
     "pool process killed",
+    "pool process frozen",
     "worker killed",
     "web process killed",
     "worker restarted",
     "pool process killed",
+    "purge refused",
 ]
 DATABASE_TROUBLES = [
     "PostgreSQL restarted",
@@ -165,6 +167,11 @@ class Havoc:
             worker.restart(signal.SIGKILL)
         elif kind == "worker restarted":
             worker.restart(signal.SIGTERM)
+        elif kind == "purge refused":
+            self._shop.purge()
+        elif kind == "pool process frozen":
+            with suppress(psutil.NoSuchProcess, IndexError):
+                chance.choice(self._shop.children(worker)).suspend()
         else:
             parent = self._shop.web if kind == "web process killed" else worker
             with suppress(psutil.NoSuchProcess, IndexError):

@@ -16,6 +16,7 @@ SQS_POLICY = replace(
     connect_timeout=1,
     read_timeout=2,
     poll_timeout_margin=3,
+    watchdog_margin=4,
 )
 CLAIM_LEASE_SECONDS = 16
 EMAIL_TIMEOUT = 2  # seconds

@@ -104,6 +104,15 @@ class Shop:
         except psutil.NoSuchProcess:
             return []
 
+    def purge(self) -> None:
+        """What somebody may type. Raises AssertionError if it is done."""
+        command = [sys.executable, "-m", "celery", "-A", "skincare", "purge", "-f"]
+        asked = subprocess.run(
+            command, env=self.environment, cwd=ROOT, check=False, capture_output=True, text=True
+        )
+        assert asked.returncode != 0
+        assert "is not purged" in asked.stderr
+
     def _make_queues(self, endpoint_url: str) -> SQSClient:
         from tests.chaos.settings import SQS_POLICY
 

@@ -5,7 +5,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -15,7 +15,7 @@ from skincare.sqs.async_client import GARBAGE, LATE, NO_ANSWER, AsyncSQS, Result
 from skincare.sqs.backoff import POLL_BACKOFF, full_jitter
 from skincare.sqs.decoder import ReceivedMessage, read_received
 from skincare.sqs.policy import Observer, SQSPolicy, notify
-from skincare.sqs.prefetch import PrefetchBudget
+from skincare.sqs.prefetch import MAX_MESSAGES, PrefetchBudget
 
 log = logging.getLogger(__name__)
 
@@ -25,6 +25,8 @@ GATHER = (0.01, 0.02)
 #: Seconds that a poll may wait for messages while no slot is free. Were it open for long, it would
 #: take messages that by then nobody here can start.
 BUFFER_POLL = 1
+#: Polls beside the one that is always there, while there is a backlog.
+MAX_EXTRA_POLLS = 2
 #: Seconds between polls where a server answers at once that it has nothing, long poll or not.
 EMPTY_PAUSE = 0.2
 
@@ -44,13 +46,18 @@ class PollerState(StrEnum):
 class _Poll:
     """One ReceiveMessage. Times are of `time.monotonic()`."""
 
-    began_at: float
+    #: Messages.
+    asked: int
+    began_at: float = field(default_factory=time.monotonic)
     #: When the call went out, so the earliest moment at which SQS can have given out a message.
-    sent_at: float
+    sent_at: float = 0.0
 
 
 class Poller:
-    """Polls one queue as long as slots are free. At most one poll is in flight.
+    """Polls one queue as long as slots are free.
+
+    One poll is in flight, and up to two more while there is a backlog: each is begun only if the
+    one before came back full and there is room for another ten messages.
 
     `receive` gets what a poll brought; `release` gets what the last poll brought after `leave`.
     Whatever goes wrong with an answer or a timer, `supervise` sees that another poll follows.
@@ -83,6 +90,8 @@ class Poller:
         self._timer: Any = None
         self._due_at = 0.0  # `time.monotonic()` at which the timer is to fire
         self._poll_in_flight: _Poll | None = None
+        self._extra_polls: set[_Poll] = set()
+        self._backlog = False  # whether the last answer had all that was asked for
         self.polled_at = 0.0  # `time.monotonic()`
         self._round_trip = 0.0  # seconds, of the last poll that brought messages
         self._paused = False
@@ -102,6 +111,7 @@ class Poller:
         """Begin a poll soon, together with other slots that become free now."""
         if self._paused:
             return
+        self._begin_extra()
         if self.state is PollerState.FULL and not self._budget.free:
             if self._budget.worth_a_poll:
                 self._schedule(0.0)
@@ -128,8 +138,11 @@ class Poller:
         """Poll no more. What the poll in flight brings is released."""
         self._cancel_timer()
         self.unanswered_since = None
-        answer_due = self.state in (PollerState.POLLING, PollerState.LEAVING)
-        self.state = PollerState.LEAVING if answer_due else PollerState.STOPPED
+        self.state = PollerState.LEAVING if self._in_flight else PollerState.STOPPED
+
+    @property
+    def _in_flight(self) -> int:
+        return len(self._extra_polls) + (self._poll_in_flight is not None)
 
     def _schedule(self, delay: float) -> None:
         if self._paused:
@@ -162,10 +175,27 @@ class Poller:
             wait = min(wait, BUFFER_POLL)
             self.unanswered_since = None
         self.state = PollerState.POLLING
+        self._poll_in_flight = poll = _Poll(count)
+        self._call(poll, wait)
+        self._begin_extra()
+
+    def _begin_extra(self) -> None:
+        """Begin more polls, while there is a backlog and room for what they bring."""
+        if self.state is not PollerState.POLLING or self._paused:
+            return
+        while (
+            self._backlog
+            and len(self._extra_polls) < MAX_EXTRA_POLLS
+            and self._budget.reserve_extra()
+        ):
+            wait = min(self._policy.long_poll, BUFFER_POLL)
+            self._extra_polls.add(poll := _Poll(MAX_MESSAGES))
+            self._call(poll, wait)
+
+    def _call(self, poll: _Poll, wait: int) -> None:
+        """Send it. The answer may come before this returns."""
         self._counts["polls"] += 1
-        now = time.monotonic()
-        self.polled_at = now
-        poll = self._poll_in_flight = _Poll(began_at=now, sent_at=now)
+        self.polled_at = poll.began_at
 
         def sent() -> None:
             poll.sent_at = time.monotonic()
@@ -174,7 +204,7 @@ class Poller:
             "ReceiveMessage",
             {
                 "QueueUrl": self._url,
-                "MaxNumberOfMessages": count,
+                "MaxNumberOfMessages": poll.asked,
                 "WaitTimeSeconds": wait,
                 "VisibilityTimeout": self._policy.visibility_timeout,
                 "MessageSystemAttributeNames": ["ApproximateReceiveCount"],
@@ -187,14 +217,13 @@ class Poller:
     def supervise(self) -> None:
         """Make up for an answer that never came, or a timer that did not fire."""
         now = time.monotonic()
-        poll = self._poll_in_flight
-        if poll is not None:
+        for poll in [*self._extra_polls, *filter(None, [self._poll_in_flight])]:
             if now - poll.began_at > self._policy.poll_timeout + LATE:
                 self._answered(poll, SQSError(0, NO_ANSWER, "the answer was lost"))
-        elif self.state is PollerState.LEAVING:
+        if self.state is PollerState.LEAVING and not self._in_flight:
             self.state = PollerState.STOPPED
         elif (
-            self.state is PollerState.POLLING
+            (self.state is PollerState.POLLING and self._poll_in_flight is None)
             or (self.state in (PollerState.SCHEDULED, PollerState.GATHERING) and self._is_late(now))
             or (self.state is PollerState.FULL and self._budget.free)
         ):
@@ -204,37 +233,50 @@ class Poller:
         return now - self._due_at > LATE
 
     def _answered(self, poll: _Poll, result: Result) -> None:
-        if self._poll_in_flight is not poll:
+        is_extra = poll in self._extra_polls
+        if is_extra:
+            self._extra_polls.discard(poll)
+            self._budget.unreserve_extra()
+        elif self._poll_in_flight is poll:
+            self._poll_in_flight = None
+            self._budget.unreserve(self.queue)
+        else:
             return  # given up already
-        self._poll_in_flight = None
-        self._budget.unreserve(self.queue)
         try:
-            self._take(poll, result)
+            self._take(poll, result, is_extra=is_extra)
         except Exception:
             log.exception("poll_answer_failed", extra={"queue": self.queue})
         finally:
-            if self.state is PollerState.POLLING:
+            if self.state is PollerState.POLLING and self._poll_in_flight is None:
                 self._schedule(POLL_BACKOFF[0])
 
-    def _take(self, poll: _Poll, result: Result) -> None:
+    def _take(self, poll: _Poll, result: Result, *, is_extra: bool) -> None:
         messages = self._read(poll, result)
-        if self.state is PollerState.LEAVING:
-            self.state = PollerState.STOPPED
+        if self.state in (PollerState.LEAVING, PollerState.STOPPED):
+            if not self._in_flight:
+                self.state = PollerState.STOPPED
             if isinstance(messages, list):
                 self._release(messages)
-        elif isinstance(messages, SQSError):
-            self._failed(messages)
-        else:
+            return
+        if isinstance(messages, SQSError):
+            self._backlog = False
+            self._failed(messages, again=not is_extra)
+            return
+        self._backlog = len(messages) == poll.asked == MAX_MESSAGES
+        now = time.monotonic()
+        self.last_answered = now
+        if messages:
+            self._round_trip = now - poll.sent_at
+        if not is_extra:
             self.failures = 0
-            now = self.last_answered = self.unanswered_since = time.monotonic()
-            if messages:
-                self._round_trip = now - poll.sent_at
+            self.unanswered_since = now
             early = now - poll.sent_at < min(1.0, self._policy.long_poll or math.inf)
             if messages or self._budget.free:
                 self._schedule(EMPTY_PAUSE if early and not messages else 0.0)
             else:
                 self._become_full()
-            self._receive(messages)
+        self._receive(messages)
+        self._begin_extra()
 
     def _read(self, poll: _Poll, result: Result) -> list[ReceivedMessage] | SQSError:
         if isinstance(result, SQSError):
@@ -257,7 +299,7 @@ class Poller:
         self._counts["received"] += len(messages)
         return messages
 
-    def _failed(self, error: SQSError) -> None:
+    def _failed(self, error: SQSError, *, again: bool) -> None:
         self.failures += 1
         self._counts["polls_failed"] += 1
         delay = full_jitter(self.failures - 1, POLL_BACKOFF)
@@ -273,4 +315,5 @@ class Poller:
             },
         )
         notify(self._observer.poll_failed, self.queue)
-        self._schedule(delay)
+        if again:
+            self._schedule(delay)

@@ -23,8 +23,8 @@ MAX_MESSAGES = 10  # of one ReceiveMessage
 TARGET_WAIT = 0.1
 #: Seconds after which it goes back; longer than `poller.BUFFER_POLL`, or we would get it again.
 MAX_WAIT = 1.5
-#: Messages of two polls: one lot is worked off while the next is on its way.
-MAX_BUFFERED = 20
+#: Messages of four polls: one lot is worked off while others are on their way.
+MAX_BUFFERED = 40
 #: How much of the known pace remains after a task that was faster.
 _MEMORY = 0.9
 
@@ -45,6 +45,8 @@ class PrefetchBudget:
     queues: int = 1
     #: Messages that polls in flight may bring, by queue.
     _reserved: dict[str, int] = field(default_factory=dict)
+    #: The same for the polls that a queue has beside that one; each asks for MAX_MESSAGES.
+    _extra_polls: int = 0
 
     @property
     def free(self) -> int:
@@ -66,12 +68,29 @@ class PrefetchBudget:
         self.unreserve(queue)
         if not self.worth_a_poll:
             return 0
-        room = self.free or max(self.buffer_limit - self.buffered, 0)
-        left = room - sum(self._reserved.values())
+        left = self._room
         share = math.ceil(left / max(self.queues - len(self._reserved), 1))
         count = min(max(share, 1), MAX_MESSAGES)
         self._reserved[queue] = count
         return count
+
+    @property
+    def _room(self) -> int:
+        """How many more messages could start soon, beyond those that polls in flight may bring."""
+        ahead = max(self.buffer_limit - self.buffered, 0)
+        asked_for = sum(self._reserved.values()) + self._extra_polls * MAX_MESSAGES
+        return self.free + ahead - asked_for
+
+    def reserve_extra(self) -> bool:
+        """Take the room for another full poll, if there is so much."""
+        if self._room < MAX_MESSAGES:
+            return False
+        self._extra_polls += 1
+        return True
+
+    def unreserve_extra(self) -> None:
+        """Say that such a poll has ended."""
+        self._extra_polls -= 1
 
     def unreserve(self, queue: str) -> None:
         """Say that the queue's poll has ended."""

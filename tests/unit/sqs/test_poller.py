@@ -29,14 +29,19 @@ def received() -> list[ReceivedMessage]:
     return []
 
 
-def make_poller(loop: Loop, receive: Receive, observer: Observer | None = None) -> Poller:
+def make_poller(
+    loop: Loop,
+    receive: Receive,
+    observer: Observer | None = None,
+    budget: PrefetchBudget | None = None,
+) -> Poller:
     poller = Poller(
         loop,  # type: ignore[arg-type]
         loop,  # type: ignore[arg-type]
         queue="q",
         url="http://sqs/1/q",
         policy=SQSPolicy(),
-        budget=PrefetchBudget(capacity=5),
+        budget=budget or PrefetchBudget(capacity=5),
         counts=Counter(),
         observer=observer or Observer(),
         receive=receive,
@@ -174,3 +179,99 @@ def test_a_paused_queue_is_polled_again_after_resume_only(
     loop.fire()
 
     assert receives(loop) == 2
+
+
+@pytest.fixture
+def backlogged(loop: Loop, received: list[ReceivedMessage]) -> tuple[Poller, PrefetchBudget]:
+    """A poller whose first poll came back full, with room for three more."""
+    budget = PrefetchBudget(capacity=5, held=5, buffer_limit=40)
+    poller = make_poller(loop, received.extend, budget=budget)
+    loop.fire()
+    loop.answer({"Messages": [message()] * 10})
+    loop.fire()
+    return poller, budget
+
+
+def test_up_to_three_polls_are_in_flight_while_they_come_back_full(
+    loop: Loop, backlogged: tuple[Poller, PrefetchBudget]
+) -> None:
+    assert receives(loop) == 1 + 3
+
+    loop.calls[1][2]({"Messages": [message()] * 10})
+    loop.fire()
+
+    assert receives(loop) == 1 + 3 + 1
+
+
+def test_after_a_poll_that_did_not_come_back_full_one_is_enough(
+    loop: Loop, backlogged: tuple[Poller, PrefetchBudget]
+) -> None:
+    for _, _, answer in loop.calls[1:4]:
+        answer({"Messages": [message()] * 9})
+    loop.fire()
+
+    assert receives(loop) == 1 + 3 + 1
+
+
+@pytest.mark.parametrize("error", [SQSError(503, "ServiceUnavailable"), SQSError(0, "NoAnswer")])
+def test_after_a_failure_one_poll_is_enough(
+    loop: Loop, backlogged: tuple[Poller, PrefetchBudget], error: SQSError
+) -> None:
+    timers = len(loop.timers)
+    for _, _, answer in loop.calls[1:4]:
+        answer(error)
+
+    assert len([timer for timer in loop.timers[timers:] if not timer.cancelled]) == 1
+
+
+def test_without_room_for_ten_more_there_is_one_poll(
+    loop: Loop, received: list[ReceivedMessage]
+) -> None:
+    budget = PrefetchBudget(capacity=5, held=5, buffer_limit=19)
+    make_poller(loop, received.extend, budget=budget)
+    loop.fire()
+    loop.answer({"Messages": [message()] * 10})
+    loop.fire()
+
+    assert receives(loop) == 2
+
+
+def test_what_all_polls_in_flight_bring_after_leaving_is_released(
+    loop: Loop, received: list[ReceivedMessage], backlogged: tuple[Poller, PrefetchBudget]
+) -> None:
+    poller, budget = backlogged
+    poller.leave()
+    received.clear()
+    for _, _, answer in loop.calls[1:4]:
+        assert poller.state is PollerState.LEAVING
+        answer({"Messages": [message()] * 10})
+
+    assert poller.state is PollerState.STOPPED
+    assert len(received) == 30
+    assert budget.reserve("q") == 10  # nothing is left reserved
+
+
+def test_a_pause_begins_none_of_them(
+    loop: Loop, received: list[ReceivedMessage], backlogged: tuple[Poller, PrefetchBudget]
+) -> None:
+    poller, _ = backlogged
+    poller.pause()
+    received.clear()
+    for _, _, answer in loop.calls[1:4]:
+        answer({"Messages": [message()] * 10})
+    poller.slot_freed()
+
+    assert (receives(loop), len(received)) == (4, 30)
+
+
+def test_the_lost_answer_of_another_poll_gives_its_room_back(
+    loop: Loop,
+    backlogged: tuple[Poller, PrefetchBudget],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    poller, budget = backlogged
+    pass_time(monkeypatch, 40)
+    poller.supervise()
+
+    assert budget.reserve("q") == 10
+    assert [budget.reserve_extra() for _ in range(4)] == [True, True, True, False]

@@ -45,7 +45,7 @@ def test_as_many_are_fetched_as_will_start_soon() -> None:
     assert paced(0.08).limit(2) == 2
 
 
-def test_two_polls_of_messages_are_the_most() -> None:
+def test_four_polls_of_messages_are_the_most() -> None:
     assert paced(0.0).limit(32) == MAX_BUFFERED
 
 
@@ -122,8 +122,21 @@ def test_a_full_worker_asks_for_what_may_wait() -> None:
     assert PrefetchBudget(capacity=5, held=5, buffer_limit=8).reserve("a") == 8
 
 
-def test_for_free_slots_no_more_is_fetched_than_starts_at_once() -> None:
-    assert PrefetchBudget(capacity=5, held=3, buffer_limit=20).reserve("a") == 2
+def test_for_free_slots_what_will_start_soon_is_fetched_along() -> None:
+    assert PrefetchBudget(capacity=5, held=3, buffer_limit=20).reserve("a") == 10
+    assert PrefetchBudget(capacity=5, held=3, buffer_limit=4).reserve("a") == 6
+    assert PrefetchBudget(capacity=5, held=3, buffer_limit=0).reserve("a") == 2
+
+
+def test_there_is_another_full_poll_only_where_there_is_room_for_ten_more() -> None:
+    budget = PrefetchBudget(capacity=5, held=5, buffer_limit=40, buffered=10)
+    assert budget.reserve("a") == 10
+    assert [budget.reserve_extra() for _ in range(3)] == [True, True, False]
+
+    budget.unreserve_extra()
+
+    assert budget.reserve_extra()
+    assert not PrefetchBudget(capacity=5, held=0).reserve_extra()
 
 
 def test_a_full_worker_does_not_ask_while_half_of_it_still_waits() -> None:
@@ -148,9 +161,8 @@ def test_no_more_is_asked_for_than_one_for_each_queue_beyond_what_there_is_room_
     reserved = {queue: budget.reserve(queue) for queue in queues}
 
     assert all(0 <= count <= 10 for count in reserved.values())
-    assert sum(reserved.values()) <= (budget.free or max(buffer_limit - buffered, 0)) + max(
-        len(reserved) - 1, 0
-    )
+    room = budget.free + max(buffer_limit - buffered, 0)
+    assert sum(reserved.values()) <= room + max(len(reserved) - 1, 0)
 
 
 def test_queues_share_the_slots_and_what_one_leaves_goes_to_the_next() -> None:

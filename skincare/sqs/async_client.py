@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
 from botocore.credentials import ReadOnlyCredentials
 from botocore.httpsession import get_cert_path
 from botocore.session import Session
@@ -18,6 +16,7 @@ from skincare.sqs.client import make_client
 from skincare.sqs.credentials import Credentials
 from skincare.sqs.http import HttpClient, Reply
 from skincare.sqs.policy import Wiring
+from skincare.sqs.signing import Signer
 
 log = logging.getLogger(__name__)
 
@@ -93,7 +92,7 @@ class AsyncSQS:
         )
         self._hub = hub
         self._endpoint = client.meta.endpoint_url.rstrip("/") + "/"
-        self._region = wiring.region
+        self._signer = Signer(self._endpoint, wiring.region)
         self._credentials = Credentials()
         self._http = HttpClient(
             hub,
@@ -157,13 +156,9 @@ class AsyncSQS:
         done: Callable[[Result], None],
     ) -> None:
         body = json.dumps(arguments).encode()
-        request = AWSRequest(
-            method="POST",
-            url=self._endpoint,
-            data=body,
-            headers={"Content-Type": _CONTENT_TYPE, "X-Amz-Target": f"AmazonSQS.{action}"},
+        headers = self._signer.headers(
+            body, credentials, content_type=_CONTENT_TYPE, target=f"AmazonSQS.{action}"
         )
-        SigV4Auth(credentials, "sqs", self._region).add_auth(request)
 
         def answered(reply: Reply) -> None:
             result = parse_reply(reply)
@@ -173,9 +168,7 @@ class AsyncSQS:
             finally:
                 done(result)
 
-        self._http.post(
-            self._endpoint, dict(request.headers.items()), body, timeout=timeout, done=answered
-        )
+        self._http.post(self._endpoint, headers, body, timeout=timeout, done=answered)
 
     def close(self) -> None:
         """Drop all calls; those that wait are never answered."""

@@ -12,7 +12,6 @@ import socket
 import threading
 import time
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
@@ -24,7 +23,7 @@ from django.db import connection
 from django.utils import timezone
 
 from skincare.operations.models import WorkerReport
-from skincare.sqs.health import unhealthy
+from skincare.sqs.health import health_file_of_process, unhealthy, waiting
 from skincare.telemetry.identity import IDENTITY
 
 log = structlog.get_logger(__name__)
@@ -111,7 +110,7 @@ def running_tasks() -> list[dict[str, str]]:
 
 def _health() -> dict[str, Any]:
     try:
-        report = json.loads(Path(settings.SQS_POLICY.health_file).read_text())
+        report = json.loads(health_file_of_process(settings.SQS_POLICY.health_file).read_text())
     except (OSError, ValueError):
         return {}
     # Another worker on this host may have been given the same file.
@@ -122,7 +121,7 @@ def _trouble(health: dict[str, Any]) -> str:
     if not health:
         return ""
     try:
-        return unhealthy(health, now=time.monotonic()) or ""
+        return unhealthy(health, now=time.monotonic()) or "; ".join(waiting(health))
     except (KeyError, TypeError):
         return "its health file cannot be read"
 

@@ -2,9 +2,12 @@
 
 import html
 import json
+import os
 import re
+import time
 from datetime import timedelta
 from io import StringIO
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -13,7 +16,7 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import transaction
-from django.test import Client
+from django.test import Client, override_settings
 from django.urls import reverse
 from django.utils import timezone
 
@@ -23,6 +26,7 @@ from skincare.events.outbox import publish
 from skincare.operations.models import WorkerReport
 from skincare.operations.situation import situation
 from skincare.operations.worker_reports import FORGOTTEN_AFTER, Reporter
+from skincare.sqs import SQSPolicy
 from tests.integration.events.event_documents import new_event
 from tests.integration.operations.conftest import Letters, as_bare, failed
 
@@ -182,3 +186,26 @@ def test_a_reporter_writes_its_row_and_takes_it_away(letters: Letters) -> None:
     reporter.start()
     reporter.stop()
     assert not WorkerReport.objects.exists(), "its own, and that of one which ended long ago"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_report_says_what_a_worker_waits_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads the health file of its own process, whoever else works on this host."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.delenv("SQS_HEALTH_FILE", raising=False)
+    queue = {
+        "unanswered_since": None,
+        "deletes_denied": False,
+        "waiting_for": "Midtrans",
+        "waiting_since": "2026-03-01T10:00:00+00:00",
+    }
+    health = {"pid": os.getpid(), "last_tick": time.monotonic(), "queues": {"orders": queue}}
+    (tmp_path / f"skincare-worker-health.{os.getpid()}.json").write_text(json.dumps(health))
+    with override_settings(SQS_POLICY=SQSPolicy()):
+        Reporter(processes=5).report()
+
+    assert WorkerReport.objects.get().trouble == (
+        "queue orders is waiting for Midtrans since 2026-03-01T10:00:00+00:00"
+    )

@@ -534,6 +534,8 @@ class PaymentNotification(models.Model):
     def _end(self, **values: Any) -> None:
         undecided = (*self.OPEN, self.Outcome.WAITING)
         waiting = type(self).objects.filter(pk=self.pk, outcome__in=undecided)
-        if not waiting.update(decided_at=timezone.now(), **values):
+        values["decided_at"] = timezone.now()
+        if not waiting.update(**values):
             raise AppendOnlyError(f"{self} is decided")
-        self.refresh_from_db()
+        for name, value in values.items():
+            setattr(self, name, value)

@@ -96,10 +96,11 @@ def record(report: GatewayNotification, *, document: str = "") -> Received:
     payment = lock_reported_payment(report)
     if payment is None:
         return _ended(stored, is_repeat=not is_new)
-    # Another repeat may have been applied while this one waited for the lock.
-    stored.refresh_from_db()
-    if stored.outcome != _Outcome.UNMATCHED:
-        return _ended(stored, is_repeat=True)
+    if not is_new:
+        # Another repeat may have been applied while this one waited for the lock.
+        stored.refresh_from_db()
+        if stored.outcome != _Outcome.UNMATCHED:
+            return _ended(stored, is_repeat=True)
     if report.provider in settings.PROVIDERS_ASKED and not report.is_answer:
         return _ask_first(payment, report, stored)
     applied = apply_report(payment, report, stored)

@@ -16,12 +16,15 @@ from django.test.utils import CaptureQueriesContext
 
 from orders import catalogue
 from orders.models import Order
+from payments.models import Payment
 from skincare.events.consumer import process
 from skincare.events.models import OutboxEvent
+from skincare.local.outsiders import Midtrans
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 CHECKOUT = 9
+WEBHOOK = 16
 PAID_EVENT = 12  # with its claim and its email
 
 
@@ -74,3 +77,23 @@ def test_a_paid_event_takes_twelve_statements(client: Client) -> None:
 
     assert Order.objects.get(pk=second).status == "paid"
     assert len(sent) <= PAID_EVENT, "\n".join(sent)
+
+
+def test_a_webhook_takes_few_statements(client: Client, settings: Any) -> None:
+    catalogue.seed()
+    gateway = Midtrans("", server_key=settings.MIDTRANS_SERVER_KEY)
+
+    def notify(placed: dict[str, Any]) -> None:
+        reference = Payment.objects.get(order_id=placed["order_id"]).reference
+        document = gateway.notification({**placed, "order_id": reference}, "settlement", "200")
+        answer = client.post(
+            "/v1/webhooks/midtrans", json.dumps(document), content_type="application/json"
+        )
+        assert answer.status_code == 200, answer.content
+
+    first, second = check_out(client), check_out(client)
+    notify(first)
+    sent = statements(lambda: notify(second))[1:]  # without the look at the reference
+
+    assert OutboxEvent.objects.filter(event_type__startswith="payment.").count() == 2
+    assert len(sent) <= WEBHOOK, "\n".join(sent)

@@ -21,9 +21,9 @@ from orders.exceptions import EmailDelayed, EmailRefused
 class Pace:
     """How fast this process hands over emails, by what the provider answers.
 
-    After a refusal for now, nothing is tried for a while: twice as long each time, at most
-    `longest` seconds. Each email that is taken halves that time. So many processes together slow
-    down to what the provider takes, and speed up again when it takes more.
+    Between two tries lies a pause. Each refusal for now doubles it, up to `longest` seconds; each
+    email that is taken shortens it, until there is none. So many processes together slow down to
+    what the provider takes, and speed up again when it takes more.
     """
 
     first: float = 1.0
@@ -41,10 +41,11 @@ class Pace:
         """Whether the provider has refused an email lately."""
         return self._pause > 0
 
-    def taken(self) -> None:
+    def taken(self, now: float) -> None:
         """Note that the provider took an email."""
         with self._lock:
-            self._pause = self._pause / 2 if self._pause > self.first else 0.0
+            self._pause = self._pause * 0.7 if self._pause > self.first / 10 else 0.0
+            self._closed_until = now + self._pause * random.uniform(0.5, 1.0)  # noqa: S311 no secret
 
     def refused(self, now: float) -> None:
         """Note that the provider took no email for now."""
@@ -74,7 +75,7 @@ def deliver(email: EmailMessage) -> None:
     except EmailDelayed:
         pace.refused(time.monotonic())
         raise
-    pace.taken()
+    pace.taken(time.monotonic())
 
 
 def _pace() -> Pace:

@@ -57,6 +57,8 @@ class Demonstration:
         self.event_of_another_producer(first)
         self.poison_in_the_dlq()
         self.nothing_is_left([order["order_id"] for order in (first, second, third)])
+        self.paid_through_the_page()
+        self.webhook_lost_and_found()
 
     def three_checkouts(self) -> list[Order]:
         products = [p for p in self.buyer.products() if p["available"] >= QUANTITY]
@@ -226,6 +228,44 @@ class Demonstration:
             f"queue {f'holds {left}' if left else 'empty'}; "
             f"worker {'up' if self.stack.worker.running else 'down'}",
         )
+
+    def paid_through_the_page(self) -> None:
+        """Buy, go to Midtrans's page, be declined, pay with another card there."""
+        order, opened = self.order_with_page("midtrans")
+        page = opened.json().get("redirect_url", "")
+        for card in ("4911111111111113", "4811111111111114"):
+            self.buyer.press(page, "pick", method="credit_card", card=card)
+        self.wait(lambda: self.status(order) == "paid")
+        self.add(
+            "paid through the page, second card",
+            "201; paid by its webhook",
+            f"{opened.status_code}; {self.status(order)} by its webhook",
+        )
+
+    def webhook_lost_and_found(self) -> None:
+        """Pay at Xendit while all its calls are lost; the shop finds it by asking."""
+        order, opened = self.order_with_page("xendit")
+        page = opened.json().get("redirect_url", "")
+        self.buyer.press(page, "lose all")
+        self.buyer.press(page, "pay", channel="QRIS")
+        before = self.status(order)
+        self.stack.manage("reconcile", "--order", order["number"])
+        self.wait(lambda: self.status(order) == "paid")
+        self.buyer.press(page, "as usual")
+        self.add(
+            "a webhook is lost, and found by asking",
+            "201; pending, then paid",
+            f"{opened.status_code}; {before}, then {self.status(order)}",
+        )
+
+    def order_with_page(self, method: str) -> tuple[Order, Any]:
+        """An order of one piece, and the answer with its payment page."""
+        product = next(p for p in self.buyer.products() if p["available"] >= QUANTITY)
+        placed = self.buyer.check_out(
+            product["sku"], quantity=1, method=method, email="dewi@buyer.example"
+        )
+        order: Order = placed.json()
+        return order, self.buyer.open_page(order["order_id"])
 
     def disagreements(self) -> str:
         """Let the shop recompute every order, payment, hold and stock."""

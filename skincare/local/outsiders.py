@@ -43,6 +43,20 @@ class Buyer:
     def order(self, order_id: str) -> dict[str, Any]:
         return self._get(f"orders/{order_id}")
 
+    def open_page(self, order_id: str) -> requests.Response:
+        """Ask for the order's payment page."""
+        return requests.post(
+            f"{self._url}/orders/{order_id}/payments",
+            json={},
+            headers={"Idempotency-Key": str(uuid4())},
+            timeout=2 * TIMEOUT,
+        )
+
+    def press(self, page_url: str, action: str, **values: str) -> None:
+        """Press a button of a payment page."""
+        form = {"action": action, **values}
+        requests.post(page_url, data=form, timeout=TIMEOUT).raise_for_status()
+
     def _get(self, path: str, **query: Any) -> Any:
         answer = requests.get(f"{self._url}/{path}", params=query, timeout=TIMEOUT)
         answer.raise_for_status()

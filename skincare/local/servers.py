@@ -1,4 +1,4 @@
-"""Local servers beside the shop, each a program of its own: a mail server so far.
+"""Local servers beside the shop, each a program of its own: a mail server, and the gateways.
 
 To add one, write its class and name it in `Stack.servers`.
 """
@@ -52,6 +52,41 @@ class MailServer:
 
     def is_ready(self) -> bool:
         return listens(self.smtp_port) and listens(self._page_port)
+
+
+class Gateways:
+    """Midtrans and Xendit, simulated (skincare.local.gateways); they call the shop's webhooks."""
+
+    name = "gateways"
+
+    def __init__(self, *, port: int, web_url: str, asked: bool) -> None:
+        """asked: whether the shop asks them before anything follows from a notification."""
+        self.url = f"http://127.0.0.1:{port}"
+        self._port = port
+        self._web_url = web_url
+        self._asked = asked
+
+    def command(self) -> Sequence[str]:
+        webhooks = f"{self._web_url}/v1/webhooks"
+        return (
+            *(sys.executable, "-m", "skincare.local.gateways", "--port", str(self._port)),
+            *("--midtrans-webhook", f"{webhooks}/midtrans"),
+            *("--xendit-webhook", f"{webhooks}/xendit"),
+        )
+
+    def environment(self) -> dict[str, str]:
+        return {
+            "MIDTRANS_SNAP_URL": f"{self.url}/midtrans/snap/v1",
+            "MIDTRANS_API_URL": f"{self.url}/midtrans",
+            "XENDIT_API_URL": f"{self.url}/xendit",
+            "PROVIDERS_ASKED": "midtrans,xendit" if self._asked else "none",
+        }
+
+    def directions(self) -> dict[str, str]:
+        return {"payment gateways": f"{self.url}/control/state"}
+
+    def is_ready(self) -> bool:
+        return listens(self._port)
 
 
 def listens(port: int) -> bool:

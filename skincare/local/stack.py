@@ -17,7 +17,7 @@ from django.conf import settings
 from skincare.local.kept import Kept
 from skincare.local.loopback import go_past_proxies, past_proxies
 from skincare.local.postgres import database
-from skincare.local.servers import LocalServer, MailServer
+from skincare.local.servers import Gateways, LocalServer, MailServer
 from skincare.local.sqs import CLIENT_ENVIRONMENT, sqs_endpoint
 from skincare.local.supervised import ProgramError, Supervised
 from skincare.sqs.client import make_client
@@ -60,12 +60,15 @@ class Stack:
         self.midtrans_server_key = self.kept.secret("Midtrans server key")
         self.xendit_callback_token = self.kept.secret("Xendit callback token")
         self.xendit_secret_key = f"xnd_development_{self.kept.secret('Xendit secret key')}"
+        # The demonstration also plays gateways of its own, which nobody could ask.
+        self.gateways = Gateways(port=self.kept.port("gateways"), web_url=self.web_url, asked=keep)
         self.servers: list[LocalServer] = [
+            self.gateways,
             MailServer(
                 self.emails,
                 smtp_port=self.kept.port("SMTP"),
                 page_port=self.kept.port("mail page", preferred=MAIL_PAGE_PORT if keep else 0),
-            )
+            ),
         ]
         self._keep = keep
         self._stack = ExitStack()
@@ -157,7 +160,6 @@ class Stack:
             "MIDTRANS_SERVER_KEY": self.midtrans_server_key,
             "XENDIT_CALLBACK_TOKEN": self.xendit_callback_token,
             "XENDIT_SECRET_KEY": self.xendit_secret_key,
-            "PROVIDERS_ASKED": "none",
             "SENTRY_DSN": "",
             "WORKER_CONCURRENCY": str(WORKER_PROCESSES),
             "SQS_HEALTH_FILE": str(self._health),

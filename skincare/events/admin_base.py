@@ -34,7 +34,7 @@ class ReadOnly:
 class BoundedPaginator(Paginator):
     """Counts no further than a person turns pages: an exact count of millions takes seconds."""
 
-    MOST: Final = 10_000
+    MOST: Final = 2_000
 
     @cached_property
     def count(self) -> int:

@@ -102,6 +102,7 @@ class ProcessedEvent(models.Model):
             models.Index(fields=["status", "claimed_at"], name="processed_status"),
             models.Index(fields=["finished_at"], name="processed_finished_at"),
             models.Index(fields=["payment_id"], name="processed_payment"),
+            models.Index(fields=["event_type", "-id"], name="processed_type"),
             models.Index(
                 fields=["put_off_until"],
                 name="processed_put_off",

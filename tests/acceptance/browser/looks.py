@@ -1,28 +1,35 @@
 """What a page must be to be used: no wider than the screen, and without what axe-core finds."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 from selenium import webdriver
 
 TOOLS = Path(__file__).parent / "tools"
+INSTALLED = Path(sys.prefix) / "browser-tools"
 DESKTOP, PHONE = 1280, 390  # pixels
 
 
-def install_tools(folder: Path) -> Path:
-    """Install axe-core and the checker of emails there, pinned; returns the folder."""
+def install_tools() -> Path:
+    """Install axe-core and the checker of emails, pinned, once; returns the folder."""
+    INSTALLED.mkdir(parents=True, exist_ok=True)
+    stamp = INSTALLED / ".ready"
+    wanted = (TOOLS / "package-lock.json").read_text()
     for file in TOOLS.iterdir():
-        (folder / file.name).write_bytes(file.read_bytes())
-    done = subprocess.run(
-        ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
+        (INSTALLED / file.name).write_bytes(file.read_bytes())
+    if not stamp.exists() or stamp.read_text() != wanted:
+        done = subprocess.run(
+            ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"],
+            cwd=INSTALLED,
+            capture_output=True,
+            text=True,
+            timeout=400,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        stamp.write_text(wanted)
+    return INSTALLED
 
 
 def resize(browser: webdriver.Chrome, width: int, height: int = 900) -> None:

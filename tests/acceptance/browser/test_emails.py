@@ -25,7 +25,7 @@ from tests.acceptance.browser.looks import (
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
 ]
 
 PHONE, WIDE = 390, 800  # pixels
@@ -52,7 +52,7 @@ def html(live_server: LiveServer, settings: Any) -> str:
 def test_it_reads_well_wide_and_narrow_light_and_dark(
     html: str, open_browser: Callable[[], webdriver.Chrome], tmp_path: Path
 ) -> None:
-    tools = install_tools(tmp_path)
+    tools = install_tools()
     shots = Path(os.environ.get("SCREENSHOTS", tmp_path))
     page = tmp_path / "email.html"
     page.write_text(html)
@@ -75,8 +75,8 @@ def test_it_reads_well_wide_and_narrow_light_and_dark(
             browser.save_screenshot(str(shots / f"email-{width}-{shade}.png"))
 
 
-def test_mail_programs_understand_it(html: str, tmp_path: Path) -> None:
-    tools = install_tools(tmp_path)
+def test_mail_programs_understand_it(html: str) -> None:
+    tools = install_tools()
 
     checked = subprocess.run(
         ["node", "check_email.mjs"],

@@ -28,7 +28,7 @@ from tests.integration.operations.conftest import Letters, as_bare, failed
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
 ]
 
 DEAD_LETTERS, EVENTS = 1_000, 50_000
@@ -105,7 +105,7 @@ def pages() -> dict[str, str]:
 
 
 def test_every_page_fits_and_has_no_fault(person: Person, tmp_path: Path) -> None:
-    tools = install_tools(tmp_path)
+    tools = install_tools()
     shots = Path(os.environ.get("SCREENSHOTS", tmp_path))
     wrong: list[str] = []
     for name, path in pages().items():
@@ -116,6 +116,7 @@ def test_every_page_fits_and_has_no_fault(person: Person, tmp_path: Path) -> Non
             wrong += [f"{page}: {one}" for one in faults(person.browser, tools)]
             if (too_wide := overflow(person.browser)) > 0 and (width == PHONE or name in FITTING):
                 wrong.append(f"{page}: {too_wide} pixels too wide")
+            (shots / "wrong.txt").write_text("\n".join(wrong))
             person.browser.save_screenshot(str(shots / f"{name.replace(' ', '-')}-{width}.png"))
     assert wrong == [], "\n".join(wrong)
 

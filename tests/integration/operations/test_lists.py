@@ -184,7 +184,9 @@ def test_the_money_of_the_day_is_that_of_today_in_jakarta() -> None:
 def test_no_filter_reads_the_whole_table_for_its_choices() -> None:
     plain = ("BooleanField", "DateTimeField", "ManyToManyField")
     for model, of_model in admin.site._registry.items():
-        for one in getattr(of_model, "list_filter", []):
+        if not isinstance(of_model, ReadOnlyAdmin):
+            continue  # of libraries, and tables that stay small
+        for one in of_model.list_filter:
             if isinstance(one, str):
                 field = model._meta.get_field(one)
                 assert field.choices or field.get_internal_type() in plain, (model, one)

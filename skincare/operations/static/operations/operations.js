@@ -15,3 +15,18 @@ document.addEventListener("change", event => {
   if (!all) return;
   all.closest("table").querySelectorAll("[name=message]").forEach(box => { box.checked = all.checked; });
 });
+
+document.getElementById("searchbar")?.setAttribute("aria-label", "Search");
+
+// Only the figures change: a page that loads itself loses its reader's place.
+const seconds = Number(document.querySelector("[data-refresh-seconds]")?.dataset.refreshSeconds);
+if (seconds) {
+  setInterval(async () => {
+    if (document.hidden || getSelection().toString()) return;
+    const answer = await fetch(location.href, {credentials: "same-origin"}).catch(() => null);
+    if (!answer?.ok || answer.redirected) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const figures = page.getElementById("content-main");
+    if (figures) document.getElementById("content-main").replaceWith(figures);
+  }, seconds * 1000);
+}

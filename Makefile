@@ -38,6 +38,9 @@ test: setup ## Run the unit, integration and acceptance tests (ARGS="-k webhook"
 slow: setup .venv/gateway-clients/.ready ## Run the tests that `make test` leaves out because they take long
 	$(BIN)/pytest --numprocesses=2 --dist=loadfile -m slow $(ARGS)
 
+attack: setup ## Send anything to the webhooks and the staff's pages, many times (ATTACK_EXAMPLES=200)
+	ATTACK_EXAMPLES=$(or $(ATTACK_EXAMPLES),200) $(BIN)/pytest -m slow tests/attack $(ARGS)
+
 browser: setup ## Use the operator's pages in a real Chromium (Debian: chromium, chromium-driver)
 	$(BIN)/pytest -m browser tests/acceptance/browser $(ARGS)
 

@@ -59,7 +59,7 @@ class CodeForm(OTPAdminAuthenticationForm):
         """Raise ValidationError for a wrong password or code."""
         self.cleaned_data = AdminAuthenticationForm.clean(self)
         user = self.get_user()
-        if settings.ADMIN_REQUIRES_CODE or user_has_device(user):
+        if user is not None and (settings.ADMIN_REQUIRES_CODE or user_has_device(user)):
             self.clean_otp(user)
         return self.cleaned_data
 

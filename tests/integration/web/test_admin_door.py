@@ -94,6 +94,13 @@ def test_a_session_that_began_without_a_code_ends_where_one_is_needed(
     assert client.get("/admin/operations/").status_code == 302
 
 
+@pytest.mark.parametrize("fields", [{}, {"username": "ayu"}, {"password": "x"}])
+def test_a_form_with_fields_missing_is_shown_again(
+    fields: dict[str, str], person: User, client: Client
+) -> None:
+    assert client.post(LOGIN, fields).status_code == 200
+
+
 def test_a_session_lasts_a_working_day(person: User, client: Client) -> None:
     log_in(client)
 

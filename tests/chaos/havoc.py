@@ -56,11 +56,11 @@ NETWORK_TROUBLES: list[tuple[str, Fault] | None] = [
 PROCESS_TROUBLES = [
     "pool process killed",
     "pool process frozen",
+    "purge refused",
     "worker killed",
     "web process killed",
     "worker restarted",
     "pool process killed",
-    "purge refused",
 ]
 DATABASE_TROUBLES = [
     "PostgreSQL restarted",

@@ -21,7 +21,7 @@ from django.db.models import Sum
 
 from orders.models import Order, Product
 from payments import decisions
-from payments.exceptions import CannotDecide
+from payments.exceptions import AlreadyRequested, CannotDecide
 from payments.expiry import expire_unpaid_orders
 from payments.hold_codes import FOUR_EYES
 from payments.holds import open_holds
@@ -277,7 +277,7 @@ def decide(draw: random.Random, order: Order, ayu: Any, budi: Any) -> str:
         try:
             with transaction.atomic():
                 decisions.cancel_order(order_id=order.pk, reason="x", user=ayu)
-        except CannotDecide as error:
+        except (AlreadyRequested, CannotDecide) as error:
             return f"cannot cancel: {error}"
         return "cancel"
     hold = draw.choice(holds)
@@ -291,7 +291,7 @@ def decide(draw: random.Random, order: Order, ayu: Any, budi: Any) -> str:
                 decisions.decide_to_cancel(hold_id=hold.pk, reason="x", user=ayu)
             else:
                 decisions.dismiss(hold_id=hold.pk, reason="x", user=ayu)
-    except CannotDecide as error:
+    except (AlreadyRequested, CannotDecide) as error:
         return f"cannot {decision} {hold}: {error}"
     return f"{decision} {hold}"
 

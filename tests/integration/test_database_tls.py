@@ -17,7 +17,7 @@ from django.db.utils import ConnectionHandler
 
 from skincare.connections import database
 from skincare.environment import Environment
-from skincare.operations import preflight
+from skincare.operations import deployment_checks
 
 pytestmark = pytest.mark.django_db
 
@@ -131,9 +131,9 @@ def opened(
 def test_the_servers_own_certificate_is_taken_and_preflight_says_what_was_negotiated(
     opened: Callable[..., BaseDatabaseWrapper], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(preflight, "connection", opened())
+    monkeypatch.setattr(deployment_checks, "connection", opened())
 
-    assert str(preflight._database_tls()) == (
+    assert str(deployment_checks._database_tls()) == (
         "database TLS: OK, the certificate is db.example's; "
         "PostgreSQL itself sees none, behind a pooler"
     )
@@ -155,9 +155,9 @@ def test_preflight_names_a_connection_that_anybody_could_be_at_the_end_of(
     opened: Callable[..., BaseDatabaseWrapper], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weak = opened(in_production=False, query="&sslmode=require")
-    monkeypatch.setattr(preflight, "connection", weak)
+    monkeypatch.setattr(deployment_checks, "connection", weak)
 
-    assert preflight._database_tls().problem.startswith(
+    assert deployment_checks._database_tls().problem.startswith(
         "encrypted, but the certificate of db.example is unchecked."
     )
 

@@ -3,10 +3,8 @@
 import os
 import shutil
 import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -34,7 +32,8 @@ from skincare.events.database_sessions import (
     prepare_session,
 )
 from skincare.events.models import ProcessedEvent
-from skincare.local.deadline import wait_until
+from skincare.local.supervised import Supervised
+from skincare.local.unprivileged import private_folder, unprivileged_user
 from skincare.operations.deployment_checks import _limits
 from skincare.sqs.outcome import Unavailable
 from skincare.telemetry.readiness import BoundedCheck, ask_database
@@ -189,7 +188,7 @@ def test_a_command_may_take_as_long_as_it_needs() -> None:
 
 
 @pytest.fixture
-def pgbouncer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def pgbouncer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Django's connection goes through a PgBouncer in transaction mode, with one server session."""
     program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
     if program is None:
@@ -198,29 +197,24 @@ def pgbouncer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     host, user = wanted.get("host", ""), wanted.get("user", "")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    users = tmp_path / "users.txt"
+    # It refuses to run as root, and must reach the server's socket: it runs as the server does.
+    owner = unprivileged_user()
+    folder = private_folder("skincare-pgbouncer-", owner)
+    users, log, ini = folder / "users.txt", folder / "pgbouncer.log", folder / "pgbouncer.ini"
     users.write_text(f'"{user}" "{wanted.get("password", "")}"\n')
     server = f"host={host or '127.0.0.1'} port={wanted.get('port') or 5432}"
-    (tmp_path / "pgbouncer.ini").write_text(
+    ini.write_text(
         f"[databases]\n* = {server}\n"
         f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
         f"auth_type = trust\nauth_file = {users}\npool_mode = transaction\n"
-        f"default_pool_size = 1\nlogfile = {tmp_path / 'pgbouncer.log'}\n"
+        f"default_pool_size = 1\nlogfile = {log}\n"
     )
-    # It refuses to run as root, and must reach the server's socket: it runs as the server does.
-    owner = Path(host).stat().st_uid if host.startswith("/") and os.geteuid() == 0 else None
-    for path in (tmp_path, *tmp_path.iterdir()):
-        os.chown(path, -1 if owner is None else owner, -1)
-    for folder in tmp_path.parents[:2]:
-        folder.chmod(0o755)
-    process = subprocess.Popen(
-        [program, str(tmp_path / "pgbouncer.ini")],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        user=owner,
-    )
+    if owner is not None:
+        for path in folder.iterdir():
+            os.chown(path, owner.uid, owner.gid)
+    process = Supervised([program, str(ini)], name="PgBouncer", user=owner, remove=folder)
     try:
-        wait_until(lambda: _listens(port), seconds=20, what="PgBouncer to listen")
+        process.wait_ready(lambda: _listens(port))
         with monkeypatch.context() as patch:
             for name, value in {"HOST": "127.0.0.1", "PORT": port}.items():
                 patch.setitem(connection.settings_dict, name, value)
@@ -228,8 +222,7 @@ def pgbouncer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
             yield
             connection.close()
     finally:
-        process.terminate()
-        process.wait(timeout=20)
+        process.stop()
 
 
 def _listens(port: int) -> bool:

@@ -18,7 +18,7 @@ class Mailbox:
 
     def emails(self) -> list[EmailMessage]:
         parts = [p for f in self.folder.glob("*.log") for p in f.read_bytes().split(BETWEEN_EMAILS)]
-        parts += [file.read_bytes() for file in sorted(self.folder.glob("*.eml"))]
+        parts += [file.read_bytes() for file in sorted(self.folder.glob("[!.]*.eml"))]
         return [read(part) for part in parts if part.strip()]
 
     def kinds(self) -> Counter[str]:

@@ -99,13 +99,16 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfinedStack]:
 
 def test_the_demo_runs_with_the_permissions_of_the_roles(stack: ConfinedStack) -> None:
     demonstration = Demonstration(stack)
+    # The other tests may come first, and preflight tries what is denied.
+    before = {name: len(way.calls()) for name, way in stack.ways.items()}
 
     demonstration.run()
 
     assert [row for row in demonstration.rows if not row.is_right] == []
     for name, way in stack.ways.items():
-        assert way.calls(), f"the {name} never called SQS"
-        assert [call.action for call in way.calls() if call.fault] == [], name
+        calls = way.calls()[before[name] :]
+        assert calls, f"the {name} never called SQS"
+        assert [call.action for call in calls if call.fault] == [], name
 
 
 @pytest.mark.parametrize(("name", "role"), [("web", "api"), ("worker", "worker")])

@@ -40,7 +40,7 @@ def test_the_id_of_a_request_is_on_the_lines_of_all_that_it_caused(watched: Watc
         for line in watched.of("order_placed")
         if served[line["request_id"]]["path"] == "/v1/checkout"
     ]
-    assert len(checkouts) == 3
+    assert len(checkouts) == 5
     for checkout in checkouts:
         done = [
             line
@@ -55,7 +55,7 @@ def test_the_id_of_a_request_is_on_the_lines_of_all_that_it_caused(watched: Watc
 def test_the_lines_of_a_task_have_its_ids_celerys_own_included(watched: Watched) -> None:
     succeeded = watched.of("task_succeeded")
 
-    assert len(succeeded) == len(watched.of("event_done")) == 7
+    assert len(succeeded) == len(watched.of("event_done")) == 14
     for line in succeeded:
         assert line["task"] in ("orders.order_confirmed", "payments.payment_processed")
         assert line["event_id"] == line["task_id"]
@@ -92,17 +92,17 @@ def test_the_metrics_follow_the_rules_of_cloudwatch(watched: Watched) -> None:
 
 
 def test_the_metrics_count_what_happened(watched: Watched) -> None:
-    assert watched.total("OrdersCreated") == 3
-    assert watched.total("PaymentProcessed") == 2  # one of them was notified three times
+    assert watched.total("OrdersCreated") == 5
+    assert watched.total("PaymentProcessed") == 5  # one of them was notified three times
     paid = {line["order_id"] for line in watched.of("order_moved") if line["to_status"] == "paid"}
     placed = [line for line in watched.of("order_placed") if line["order_id"] in paid]
     assert watched.total("PaymentAmountRupiah") == sum(line["total_rupiah"] for line in placed)
     assert watched.total("WebhooksRejected") == 4
     assert watched.total("EventsQuarantined") == 2
     assert watched.total("EventsFailed") == 5  # one event, at each of its receives
-    assert watched.total("PaymentsHeld") == 0
+    assert watched.total("PaymentsHeld") == 1  # the order that is paid twice
     latencies = [line for line in watched.of("metrics") if "EventLatencySeconds" in line]
-    assert len(latencies) == 7
+    assert len(latencies) == 14
     backlog = [line for line in watched.of("metrics") if "OutboxUnsent" in line]
     assert {line["service"] for line in backlog} == {"relay"}
     assert all("OutboxOldestAgeSeconds" in line for line in backlog)
@@ -118,7 +118,7 @@ def test_a_failure_in_a_forked_child_is_reported_as_one_issue(watched: Watched) 
     assert sorted(report["tags"]["receive_count"] for report in failures) == list("12345")
     assert len({tuple(report["fingerprint"]) for report in failures}) == 1
     for report in failures:
-        assert report["exception"]["values"][-1]["type"] == "UnknownPayment"
+        assert report["exception"]["values"][-1]["type"] == "OrderNotFound"
         assert report["tags"]["service"] == "worker"
         assert report["tags"]["request_id"] == "request-of-the-failure"
         assert (report["release"], report["environment"]) == ("v1.2.3", "development")

@@ -65,6 +65,7 @@ def set_up(
             "SQS_ENDPOINT_URL": sqs_server,
             "EMAIL_URL": f"filemail://{folder / 'emails'}",
             "FAULTS": str(folder / "faults"),
+            "LOG_LEVEL": "INFO",  # which says that it is ready
             **special,
         }
         app = Celery(name, set_as_current=False)

@@ -91,7 +91,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfinedStack]:
     for name in ("DATABASE_URL", "SQS_ENDPOINT_URL"):
         os.environ.pop(name, None)  # the stack makes servers of its own
     with ExitStack() as closing:
-        closing.callback(os.environ.update, before)  # and leaves marks in the environment
+        # It leaves marks in the environment, which later tests' processes would inherit.
+        closing.callback(os.environ.update, before)
+        closing.callback(os.environ.clear)
         folder = tmp_path_factory.mktemp("confined")
         with ConfinedStack(folder, closing) as stack:
             yield stack

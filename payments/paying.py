@@ -33,7 +33,7 @@ from payments.exceptions import (
     ReferenceInUse,
     UnknownWay,
 )
-from payments.locks import lock_payment_of
+from payments.locks import lock_payment, lock_payment_of
 from payments.models import PageRequest, Payment
 from payments.providers import Gateway, provider
 from payments.providers.base import Line, Page, Purchase
@@ -249,14 +249,16 @@ def end_attempt(payment: Payment) -> None:
     found = ask_now(payment)
     if found.error:
         raise GatewayUnavailable(payment.provider, found.error)
-    payment.refresh_from_db()
-    if found.payment.status in PAID or payment.status in PAID:
-        raise OrderNotPayable("its money is in")
-    if payment.status in _ENDED:
-        return
-    if not is_cancelled or payment.transaction_id:
-        # Also a declined card, whose page takes another one.
-        raise AttemptStillOpen(str(payment.order_id))
-    # The page is closed, and the gateway knows no transaction of it.
-    payment.status = PaymentStatus.CANCELLED
-    payment.save(update_fields=["status", "updated_at"])
+    with transaction.atomic():
+        # Between the answer and now a webhook may have told more.
+        payment = lock_payment(payment.pk)
+        if found.payment.status in PAID or payment.status in PAID:
+            raise OrderNotPayable("its money is in")
+        if payment.status in _ENDED:
+            return
+        if not is_cancelled or payment.transaction_id:
+            # Also a declined card, whose page takes another one.
+            raise AttemptStillOpen(str(payment.order_id))
+        # The page is closed, and the gateway knows no transaction of it.
+        payment.status = PaymentStatus.CANCELLED
+        payment.save(update_fields=["status", "updated_at"])

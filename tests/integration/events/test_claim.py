@@ -15,6 +15,7 @@ from skincare.events.models import ProcessedEvent
 from skincare.events.schema import Event, payload_hash
 from skincare.local.deadline import wait_until
 from tests.integration.events.event_documents import new_event
+from tests.integration.orders.together import somebody_waits_for_a_lock
 
 pytestmark = pytest.mark.django_db
 
@@ -87,7 +88,8 @@ def test_a_dead_workers_event_is_taken_over_with_a_new_fence() -> None:
 
     assert (held.attempts, held.fence) == (2, 2)
     taken_over = row(event)
-    assert taken_over.claimed_at > first.claimed_at == taken_over.first_claimed_at
+    assert taken_over.claimed_at > first.claimed_at
+    assert taken_over.first_claimed_at == first.first_claimed_at
     with pytest.raises(LostClaim):
         lost.commit_effects()
     with pytest.raises(LostClaim):
@@ -200,17 +202,11 @@ def test_who_waited_for_a_claim_that_was_just_made_asks_again() -> None:
             claimed(event)
             waiting = elsewhere.submit(ask)
             # Its statement has its snapshot, without our row, and waits for us.
-            wait_until(_somebody_waits_for_a_lock, seconds=30, what="the other to wait")
+            wait_until(somebody_waits_for_a_lock, seconds=30, what="the other to wait")
         answer = waiting.result()
 
     assert isinstance(answer, InProgress)
     assert len(statements) == 2
-
-
-def _somebody_waits_for_a_lock() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return cursor.fetchone() == (1,)
 
 
 def test_a_finished_claim_cannot_be_ended_twice() -> None:

@@ -8,7 +8,7 @@ from threading import Event
 from uuid import uuid4
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from orders.checkout import Placed
 from orders.exceptions import NotEnoughStock
@@ -27,17 +27,11 @@ from tests.integration.orders.shop import (
     paid,
     place,
 )
-from tests.integration.orders.together import together
+from tests.integration.orders.together import somebody_waits_for_a_lock, together
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 UNPAID_TIME = timedelta(hours=24)
-
-
-def somebody_waits_for_a_lock() -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return bool(cursor.fetchone()[0])
 
 
 def test_twenty_buyers_of_the_last_piece_make_one_order() -> None:

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import TypeVar
 
-from django.db import connections
+from django.db import connection, connections
 
 Result = TypeVar("Result")
 
@@ -25,3 +25,10 @@ def together(calls: Sequence[Callable[[], Result]]) -> list[Result | Exception]:
 
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(run, calls))
+
+
+def somebody_waits_for_a_lock() -> bool:
+    """Whether a session of this PostgreSQL waits for a lock that another one holds."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return bool(cursor.fetchone()[0])

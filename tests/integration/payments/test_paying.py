@@ -1,23 +1,30 @@
 """Pay: a page that can be paid on, one at a time, whatever the gateway answers."""
 
 from datetime import timedelta
+from threading import Event, Thread
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.conf import LazySettings
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 from django.utils import timezone
 
 from orders.models import Order
+from payments import paying
+from payments.apply import apply_by_event
 from payments.expiry import expire_unpaid_orders
+from payments.locks import lock_payment
 from payments.models import Payment
-from payments.reconciliation import sweep
+from payments.reconciliation import Found, sweep
+from payments.status import PaymentStatus
+from skincare.local.deadline import wait_until
 from skincare.local.gateways.actions import act_on_invoice, act_on_snap
 from skincare.local.gateways.simulator import Simulator
 from tests.faults.faults import CutAnswer, Garbage, LostAnswer, Status
 from tests.faults.proxy import FaultProxy
+from tests.integration.orders.together import somebody_waits_for_a_lock
 from tests.integration.payments.gateways import an_order
 from tests.integration.payments.test_confirmation import PAID, UNPAID, shown, work
 
@@ -147,6 +154,39 @@ def test_what_turns_out_to_be_paid_is_taken_and_not_replaced(
     assert answer.json()["type"].endswith("order-not-payable")
     assert shown(work(order)) == PAID
     assert pages(gateways, name) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_money_that_comes_while_its_page_is_being_closed_is_taken(
+    gateways: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = an_order("midtrans")
+    pay(order)
+    asked, locked = paying.ask_now, Event()
+
+    def settle(payment: Payment) -> None:
+        with transaction.atomic():
+            found = lock_payment(payment.pk)
+            locked.set()
+            wait_until(somebody_waits_for_a_lock, seconds=20, what="the request to meet the lock")
+            apply_by_event(found, PaymentStatus.SETTLED, occurred_at=timezone.now())
+        connection.close()
+
+    def ask_and_settle(payment: Payment) -> Found:
+        found = asked(payment)
+        webhook.start()
+        locked.wait(20)
+        return found
+
+    webhook = Thread(target=settle, args=[Payment.objects.get(order=order)])
+    monkeypatch.setattr(paying, "ask_now", ask_and_settle)
+
+    answer = pay(order, payment_method="virtual_account")
+
+    webhook.join()
+    assert answer.status_code == 409
+    assert answer.json()["type"].endswith("order-not-payable")
+    assert Payment.objects.get(order=order).status == "settled"
 
 
 def test_a_page_with_a_declined_card_is_not_replaced(gateways: Simulator) -> None:

@@ -81,13 +81,18 @@ def reconcile(
 ) -> int:
     """Ask for each of these payments, no more than so many in a minute; return how many changed.
 
-    A gateway that is away ends nothing: its payments are asked for again later.
+    A gateway that is away ends nothing: its payments are asked for again later. Nor does a payment
+    whose answer breaks something here: the others are asked for.
     """
     changed = 0
     pause = 60.0 / per_minute
     for payment in payments:
         started = time.monotonic()
-        found = ask_now(payment, dry_run=dry_run)
+        try:
+            found = ask_now(payment, dry_run=dry_run)
+        except Exception as error:
+            log.exception("reconciliation_failed", payment_id=str(payment.pk))
+            found = Found(payment, payment.status, payment.status, error=type(error).__name__)
         report(found)
         changed += found.before != found.after
         time.sleep(max(0.0, pause - (time.monotonic() - started)))

@@ -146,7 +146,14 @@ def is_due() -> bool:
 
 def send_due(limit: int = 20) -> int:
     """Send what two persons have decided; return how many refunds have ended."""
-    return sum(_send(request) for request in list(due())[:limit])
+    ended = 0
+    for request in list(due()[:limit]):
+        try:
+            ended += _send(request)
+        except Exception:
+            # It is asked about again when its lease is over; the others must not wait for it.
+            log.exception("refund_failed", refund=request.pk)
+    return ended
 
 
 def _send(request: RefundRequest) -> bool:

@@ -6,6 +6,7 @@ answer that is read piece by piece.
 """
 
 import base64
+import math
 import os
 import time
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ log = structlog.get_logger(__name__)
 
 _MAX_BYTES: Final = 256 * 1024  # of an answer; the largest documented ones have some kilobytes
 _CHUNK: Final = 16 * 1024
+_LONGEST_WAIT: Final = 3600.0  # seconds, that a gateway may ask of us
 
 _pool: urllib3.PoolManager | None = None
 
@@ -129,7 +131,7 @@ def _call(
         raise GatewayUnavailable(provider, f"{type(error).__name__} ({host})") from None
     if response.status >= 500 or response.status == 429:
         raise GatewayUnavailable(
-            provider, f"HTTP {response.status}", retry_after=_seconds(response.headers)
+            provider, f"HTTP {response.status}", retry_after=wait_asked_for(response.headers)
         )
     if 300 <= response.status < 400:
         raise GatewayUnavailable(provider, f"HTTP {response.status}: redirects are not followed")
@@ -156,13 +158,15 @@ def _read(response: urllib3.BaseHTTPResponse, deadline: float, provider: str) ->
     return b"".join(parts)
 
 
-def _seconds(headers: Mapping[str, str]) -> float | None:
-    """Return how long a gateway asks us to wait, where it says so."""
+def wait_asked_for(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds, up to an hour, that a gateway asks us to wait; None where it does not."""
     for name in ("Retry-After", "Rate-Limit-Reset"):
         try:
-            return min(max(float(headers.get(name, "")), 0.0), 3600.0)
+            seconds = float(headers.get(name, ""))
         except ValueError:
             continue
+        if math.isfinite(seconds):
+            return min(max(seconds, 0.0), _LONGEST_WAIT)
     return None
 
 

@@ -12,11 +12,13 @@ from django.test import Client
 from django.utils import timezone
 
 from orders.models import Order
-from payments import paying
+from payments import paying, reconciliation
 from payments.apply import apply_by_event
+from payments.confirmation import Asked
 from payments.expiry import expire_unpaid_orders
 from payments.locks import lock_payment
 from payments.models import Payment
+from payments.providers.http import wait_asked_for
 from payments.reconciliation import Found, sweep
 from payments.status import PaymentStatus
 from skincare.local.deadline import wait_until
@@ -258,6 +260,54 @@ def test_a_wrong_key_says_that_trying_again_does_not_help(
     settings.MIDTRANS_SERVER_KEY = settings.XENDIT_SECRET_KEY = "somebody else's"
     answer = pay(an_order(name))
     assert (answer.status_code, answer.json()["type"].split(":")[-1]) == (502, "gateway-refused")
+
+
+def test_a_payment_that_breaks_something_does_not_keep_the_others_from_being_asked_for(
+    gateways: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, other = an_order("midtrans"), an_order("xendit")
+    for order in (broken, other):
+        pay(order)
+        buyer_pays(gateways, order)
+    asked = reconciliation.ask
+
+    def ask(payment: Payment) -> Asked:
+        if payment.order_id == broken.pk:
+            raise ZeroDivisionError
+        return asked(payment)
+
+    monkeypatch.setattr(reconciliation, "ask", ask)
+    later(gateways, 3600)
+
+    sweep()
+
+    assert shown(work(other)) == PAID
+    assert shown(work(broken)) == UNPAID
+    # It is asked for again.
+    monkeypatch.undo()
+    later(gateways, 3600)
+    sweep()
+    assert shown(work(broken)) == PAID
+
+
+@pytest.mark.parametrize(
+    ("header", "waits"),
+    [
+        ("30", 30),
+        ("0.5", 0.5),
+        ("-1", 0),
+        ("1e9", 3600),
+        ("nan", None),
+        ("inf", None),
+        ("1e999", None),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", None),
+        ("", None),
+    ],
+)
+def test_a_gateway_says_how_long_to_wait_in_a_form_that_can_be_waited_for(
+    header: str, waits: float | None
+) -> None:
+    assert wait_asked_for({"Retry-After": header}) == waits
 
 
 @both

@@ -8,8 +8,10 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 
 from orders.models import Order
+from payments import refunding
 from payments.exceptions import AlreadyRequested, CannotDecide, NotRequested, SamePerson
 from payments.models import Payment, PaymentRefund, RefundRequest
+from payments.providers.base import RefundState
 from payments.reconciliation import sweep
 from payments.refunding import (
     agree_to_refund,
@@ -124,6 +126,29 @@ def test_an_answer_that_is_lost_gives_nothing_back_twice(
 
     assert at_the_gateway(gateways, name) == 50_000
     assert (order.status, order.refunded_rupiah) == ("partly_refunded", 50_000)
+
+
+def test_a_refund_that_breaks_something_does_not_keep_the_others_waiting(
+    gateways: Simulator, ayu: Any, budi: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, other = (decide(paid(gateways, "midtrans"), 50_000, ayu, budi) for _ in range(2))
+    ask = refunding._ask
+
+    def fails_once(request: RefundRequest, payment: Payment) -> RefundState:
+        if request.pk == broken.pk and not request.tries:
+            raise ZeroDivisionError
+        return ask(request, payment)
+
+    monkeypatch.setattr(refunding, "_ask", fails_once)
+
+    assert send_due() == 1
+    other.refresh_from_db()
+    assert other.status == "done"
+
+    send(gateways)
+    broken.refresh_from_db()
+    assert broken.status == "done"
+    assert at_the_gateway(gateways, "midtrans") == 100_000
 
 
 def test_who_asks_cannot_agree_and_one_refund_is_under_way_at_a_time(

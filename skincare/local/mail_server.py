@@ -7,6 +7,7 @@ Both ports are of 127.0.0.1. Nothing is ever sent on.
 
 import argparse
 import asyncio
+import json
 import signal
 import threading
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ from html import escape
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from aiosmtpd.smtp import SMTP, Envelope
 
@@ -54,14 +55,22 @@ class Keeper:
 
 
 class Page(BaseHTTPRequestHandler):
-    """`/` lists the emails, `/NAME.eml` shows one, `/NAME.eml/html` its HTML alone."""
+    """`/` lists the emails, `/NAME.eml` shows one, `/NAME.eml/html` its HTML alone.
+
+    Programs ask as they would ask Mailpit, which stands here in docker/compose.yaml:
+    `/api/v1/search?query=subject:"…"` and `/api/v1/message/NAME.eml`.
+    https://mailpit.axllent.org/docs/api-v1/
+    """
 
     folder: Path
 
     def do_GET(self) -> None:
-        name, _, part = unquote(self.path).strip("/").partition("/")
+        url = urlsplit(self.path)
+        name, _, part = unquote(url.path).strip("/").partition("/")
         files = {file.name: file for file in self.folder.glob("*.eml")}
-        if not name:
+        if name == "api":
+            self._answer_program(files, part, parse_qs(url.query))
+        elif not name:
             self._answer(self._list(files))
         elif name not in files:
             self._answer(
@@ -73,6 +82,28 @@ class Page(BaseHTTPRequestHandler):
             self._answer(html.get_content() if html else "", policy="sandbox")
         else:
             self._answer(self._show(files[name]))
+
+    def _answer_program(
+        self, files: dict[str, Path], path: str, query: dict[str, list[str]]
+    ) -> None:
+        name = path.removeprefix("v1/message/")
+        if path == "v1/search":
+            words = query.get("query", [""])[0].removeprefix("subject:").strip('"')
+            found = [summary(file) for _, file in sorted(files.items(), reverse=True)]
+            found = [one for one in found if words in one["Subject"]]
+            self._answer_json({"messages": found, "messages_count": len(found)})
+        elif name in files:
+            message = read(files[name].read_bytes())
+            html, plain = message.get_body(("html",)), message.get_body(("plain",))
+            self._answer_json(
+                {
+                    **summary(files[name]),
+                    "HTML": html.get_content() if html else "",
+                    "Text": plain.get_content() if plain else "",
+                }
+            )
+        else:
+            self._answer_json({"Error": "no such message"}, 404)
 
     def _list(self, files: dict[str, Path]) -> str:
         rows = ""
@@ -102,10 +133,15 @@ class Page(BaseHTTPRequestHandler):
         body += f"<p>File: {escape(str(file))}"
         return PAGE.format(title=subject, extra="", body=body)
 
-    def _answer(self, page: str, status: int = 200, policy: str = "") -> None:
+    def _answer_json(self, document: dict[str, Any], status: int = 200) -> None:
+        self._answer(json.dumps(document), status, kind="application/json")
+
+    def _answer(
+        self, page: str, status: int = 200, policy: str = "", kind: str = "text/html; charset=utf-8"
+    ) -> None:
         content = page.encode()
         self.send_response(status)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
         if policy:
             self.send_header("Content-Security-Policy", policy)
@@ -114,6 +150,12 @@ class Page(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Say nothing of each request."""
+
+
+def summary(file: Path) -> dict[str, Any]:
+    """What a list says of an email."""
+    message = read(file.read_bytes())
+    return {"ID": file.name, "Subject": str(message["Subject"]), "Date": str(message["Date"])}
 
 
 async def serve(folder: Path, *, smtp_port: int, page_port: int) -> None:

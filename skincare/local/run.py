@@ -198,13 +198,12 @@ def shown(path: Path) -> Path:
 
 def directions(stack: Stack) -> str:
     """What is where."""
-    lines = {
-        "API, docs page": f"{stack.web_url}/v1/docs",
-        "admin": f"{stack.web_url}/admin/  {admin_login(stack)}",
-    }
+    lines: dict[str, str] = {}
     for server in stack.servers:
         lines |= server.directions()
     lines |= {
+        "API, docs page": f"{stack.web_url}/v1/docs",
+        "admin": f"{stack.web_url}/admin/  {admin_login(stack)}",
         "emails as files": f"{shown(stack.emails)}/*.eml",
         "logs": f"{shown(stack.folder)}/*.log",
         "Midtrans server key": stack.midtrans_server_key,

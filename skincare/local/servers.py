@@ -1,4 +1,4 @@
-"""Local servers beside the shop, each a program of its own: a mail server, and the gateways.
+"""Local servers beside the shop, each a program of its own: a mail server, the gateways, a window.
 
 To add one, write its class and name it in `Stack.servers`.
 """
@@ -84,6 +84,33 @@ class Gateways:
 
     def directions(self) -> dict[str, str]:
         return {"payment gateways": f"{self.url}/control/state"}
+
+    def is_ready(self) -> bool:
+        return listens(self._port)
+
+
+class ShopWindow:
+    """The page that buyers use (skincare.local.window): SHOP_URL leads to it."""
+
+    name = "window"
+
+    def __init__(self, *, port: int, web_url: str, mail_url: str) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        self._port = port
+        self._web_url = web_url
+        self._mail_url = mail_url
+
+    def command(self) -> Sequence[str]:
+        return (
+            *(sys.executable, "-m", "skincare.local.window", "--port", str(self._port)),
+            *("--api-url", self._web_url, "--mail-url", self._mail_url),
+        )
+
+    def environment(self) -> dict[str, str]:
+        return {"SHOP_URL": self.url, "CORS_ALLOWED_ORIGINS": self.url}
+
+    def directions(self) -> dict[str, str]:
+        return {"shop window": f"{self.url}/  <- buy here first"}
 
     def is_ready(self) -> bool:
         return listens(self._port)

@@ -17,7 +17,7 @@ from django.conf import settings
 from skincare.local.kept import Kept
 from skincare.local.loopback import go_past_proxies, past_proxies
 from skincare.local.postgres import database
-from skincare.local.servers import Gateways, LocalServer, MailServer
+from skincare.local.servers import Gateways, LocalServer, MailServer, ShopWindow
 from skincare.local.sqs import CLIENT_ENVIRONMENT, sqs_endpoint
 from skincare.local.supervised import ProgramError, Supervised
 from skincare.sqs.client import make_client
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 PROJECT = Path(__file__).parents[2]
 RUN_FOLDER = PROJECT / "var" / "run"
 MAIL_PAGE_PORT = 8025
+WINDOW_PORT = 8080
 QUEUE = "skincare-order-events"
 WORKER_PROCESSES = 2
 WEB = (sys.executable, "-m", "gunicorn", "skincare.wsgi", "--workers=1", "--threads=8")
@@ -62,14 +63,17 @@ class Stack:
         self.xendit_secret_key = f"xnd_development_{self.kept.secret('Xendit secret key')}"
         # The demonstration also plays gateways of its own, which nobody could ask.
         self.gateways = Gateways(port=self.kept.port("gateways"), web_url=self.web_url, asked=keep)
-        self.servers: list[LocalServer] = [
-            self.gateways,
-            MailServer(
-                self.emails,
-                smtp_port=self.kept.port("SMTP"),
-                page_port=self.kept.port("mail page", preferred=MAIL_PAGE_PORT if keep else 0),
-            ),
-        ]
+        mail = MailServer(
+            self.emails,
+            smtp_port=self.kept.port("SMTP"),
+            page_port=self.kept.port("mail page", preferred=MAIL_PAGE_PORT if keep else 0),
+        )
+        window = ShopWindow(
+            port=self.kept.port("window", preferred=WINDOW_PORT if keep else 0),
+            web_url=self.web_url,
+            mail_url=mail.page_url,
+        )
+        self.servers: list[LocalServer] = [window, mail, self.gateways]
         self._keep = keep
         self._stack = ExitStack()
 
@@ -86,8 +90,11 @@ class Stack:
             self.environment = self._environment(endpoint)
             self.sqs, self.queue_url, self.dlq_url = make_queues(endpoint, self.environment)
             self.environment["ORDER_EVENTS_QUEUE_URL"] = self.queue_url
-            for server in self.servers:
-                program = stack.enter_context(self._run(server.name, server.command()))
+            programs = [
+                (server, stack.enter_context(self._run(server.name, server.command())))
+                for server in self.servers
+            ]
+            for server, program in programs:
                 program.wait_ready(server.is_ready, seconds=START_SECONDS)
             self.manage("migrate", "--no-input")
             self.manage("seed_catalogue")

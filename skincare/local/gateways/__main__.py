@@ -12,12 +12,18 @@ from skincare.local.gateways.simulator import Simulator
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument(
+        "--public-url", default="", metavar="URL", help="where a browser reaches the payment pages"
+    )
     parser.add_argument("--midtrans-webhook", default="", metavar="URL")
     parser.add_argument("--xendit-webhook", default="", metavar="URL")
     options = parser.parse_args()
     simulator = Simulator(
+        host=options.host,
         port=options.port,
+        public_url=options.public_url,
         midtrans_server_key=os.environ["MIDTRANS_SERVER_KEY"],
         xendit_secret_key=os.environ["XENDIT_SECRET_KEY"],
         xendit_callback_token=os.environ["XENDIT_CALLBACK_TOKEN"],

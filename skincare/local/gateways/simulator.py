@@ -32,9 +32,14 @@ class Simulator:
         xendit_callback_token: str,
         midtrans_webhook: str = "",
         xendit_webhook: str = "",
+        host: str = "127.0.0.1",
         port: int = 0,
+        public_url: str = "",
     ) -> None:
-        """port: 0 for one that is free. A webhook without an address is lost."""
+        """port: 0 for one that is free. A webhook without an address is lost.
+
+        public_url: where a buyer's browser reaches it, if that is another address.
+        """
         self.clock = Clock()
         self._agenda = Agenda(self.clock)
         self.webhooks = Webhooks(self.clock)
@@ -66,8 +71,8 @@ class Simulator:
             advance=self.advance,
             calls=lambda: {"midtrans": self.midtrans_api.calls, "xendit": self.xendit_api.calls},
         ).add_to(routes)
-        self._server = serve(routes.answer, port)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        self._server = serve(routes.answer, port, host=host)
+        self.url = public_url or f"http://{host}:{self._server.server_address[1]}"
         self._turn = threading.Lock()
         self._stopped = threading.Event()
 

@@ -107,8 +107,13 @@ class Routes:
         return Answer.json({"message": "no such address"}, 404)
 
 
-def serve(answer: Callable[[Request], Answer], port: int) -> ThreadingHTTPServer:
-    """Return a server that listens on this port of 127.0.0.1; `serve_forever` makes it answer."""
+def serve(
+    answer: Callable[[Request], Answer], port: int, *, host: str = "127.0.0.1"
+) -> ThreadingHTTPServer:
+    """Return a server that listens there; `serve_forever` makes it answer.
+
+    host: another one only where a container's network is its own.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def _answer(self) -> None:
@@ -139,4 +144,4 @@ def serve(answer: Callable[[Request], Answer], port: int) -> ThreadingHTTPServer
         daemon_threads = True
         request_queue_size = 128
 
-    return Server(("127.0.0.1", port), Handler)
+    return Server((host, port), Handler)

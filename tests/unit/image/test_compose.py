@@ -10,13 +10,14 @@ import yaml
 from django.conf import settings
 from django.urls import resolve
 
-from skincare.local.stack import QUEUE
+from skincare.local.servers import Gateways, MailServer, ShopWindow
+from skincare.local.stack import QUEUE, WINDOW_PORT
 from tests.unit.test_settings import variables_read
 
 ROOT = Path(settings.BASE_DIR)
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker" / "compose.yaml").read_text())["services"]
 ENTRYPOINT = (ROOT / "docker" / "entrypoint.sh").read_text()
-OURS = ["setup", "api", "worker"]
+OURS = ["setup", "api", "worker", "gateways", "window"]
 
 
 def seconds(duration: str) -> int:
@@ -87,3 +88,31 @@ def test_the_queue_has_its_name() -> None:
     url: str = COMPOSE["worker"]["environment"]["ORDER_EVENTS_QUEUE_URL"]
 
     assert url.rsplit("/", 1)[-1] == QUEUE
+
+
+def test_it_has_the_servers_that_make_run_has() -> None:
+    url = "http://127.0.0.1:8000"
+    servers = [
+        Gateways(port=8081, web_url=url, asked=True),
+        MailServer(Path("emails"), smtp_port=1025, page_port=8025),
+        ShopWindow(port=WINDOW_PORT, web_url=url, mail_url="http://127.0.0.1:8025"),
+    ]
+    told = {name for server in servers for name in server.environment()}
+
+    assert told - {"PROVIDERS_ASKED"} <= set(COMPOSE["api"]["environment"])
+    for server in servers:
+        assert COMPOSE[server.name]["ports"]
+    for name in ("gateways", "window"):
+        module = COMPOSE[name]["entrypoint"][-1]
+        assert (ROOT / module.replace(".", "/") / "__main__.py").exists()
+        # The image leaves it out.
+        assert COMPOSE[name]["volumes"] == ["../skincare/local:/app/skincare/local:ro"]
+
+
+def test_buyers_are_led_to_the_window() -> None:
+    (published,) = COMPOSE["window"]["ports"]
+    shop_url = COMPOSE["api"]["environment"]["SHOP_URL"]
+
+    assert published == f"127.0.0.1:{WINDOW_PORT}:{WINDOW_PORT}"
+    assert shop_url == f"http://127.0.0.1:{WINDOW_PORT}"
+    assert COMPOSE["api"]["environment"]["CORS_ALLOWED_ORIGINS"] == shop_url

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import psycopg
 import pytest
 from celery import Celery
 from django.conf import settings
@@ -25,6 +26,7 @@ from orders.checkout import Item, Placed, place_order
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.routing import task_for
 from skincare.local.deadline import wait_until
+from skincare.operations.models import WorkerReport
 from skincare.sqs import configure
 from skincare.sqs.queues import create_queue_pair, depth
 from tests.acceptance.processes import LocalBroker, LocalWorker, ProcessHandle, worker_command
@@ -84,10 +86,17 @@ def set_up(
         finally:
             for node in nodes:
                 node.teardown()
+            forget_workers(test_database_url)
             for url in queues:
                 sqs_client.delete_queue(QueueUrl=url)
 
     return made
+
+
+def forget_workers(database_url: str) -> None:
+    """Take away the reports of workers that ended without a word: other tests look at them all."""
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f"DELETE FROM {WorkerReport._meta.db_table}")  # noqa: S608 our own name
 
 
 def start_worker(name: str, app: Celery, environment: dict[str, str], folder: Path) -> LocalWorker:
@@ -101,12 +110,15 @@ def start_worker(name: str, app: Celery, environment: dict[str, str], folder: Pa
     return LocalWorker(handle, app)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def shared_stage(
     set_up: Callable[..., AbstractContextManager[Stage]],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Stage]:
-    """The stage of all tests that do not break the worker itself."""
+    """The stage of all tests that do not break the worker itself.
+
+    It ends with them: its worker tells of itself in the database that others have to themselves.
+    """
     with set_up(tmp_path_factory.mktemp("shared"), 1) as stage:
         yield stage
 

@@ -2,6 +2,9 @@
 
 import os
 import signal
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -11,7 +14,7 @@ from skincare.local.deadline import wait_until
 from skincare.operations import situation
 from skincare.operations.models import WorkerReport
 from skincare.operations.worker_reports import INTERVAL
-from tests.acceptance.conftest import Shop
+from tests.acceptance.conftest import Shop, Stage
 
 pytestmark = [
     pytest.mark.slow,
@@ -23,6 +26,18 @@ pytestmark = [
 def sentences_about_workers() -> list[str]:
     connection.close()  # each look is another page's
     return [str(one) for one in situation.situation().warnings if "Worker " in str(one)]
+
+
+def test_a_stage_leaves_no_word_of_a_worker_that_was_killed(
+    set_up: Callable[..., AbstractContextManager[Stage]], tmp_path: Path, db: None
+) -> None:
+    with set_up(tmp_path, 1) as stage:
+        [worker] = stage.cluster.nodes
+        reports = WorkerReport.objects.filter(pid=worker.container.pid)
+        wait_until(reports.exists, seconds=60, what="the first report", every=0.2)
+        worker.container.kill()
+
+    assert not WorkerReport.objects.exists()
 
 
 def test_a_worker_that_hangs_is_found_and_its_return_too(

@@ -31,6 +31,13 @@ class ReadOnly:
         return False
 
 
+class AtLeast(int):
+    """A count that was not taken to its end; it reads so."""
+
+    def __str__(self) -> str:
+        return f"{int(self)} or more"
+
+
 class BoundedPaginator(Paginator):
     """Counts no further than a person turns pages: an exact count of millions takes seconds."""
 
@@ -40,7 +47,8 @@ class BoundedPaginator(Paginator):
     def count(self) -> int:
         """Return how many rows there are, `MOST` at most."""
         rows: QuerySet[Any] = self.object_list  # type: ignore[assignment]
-        return rows.order_by()[: self.MOST].count()
+        found = rows.order_by()[: self.MOST].count()
+        return AtLeast(found) if found == self.MOST else found
 
 
 class IndexedSearchMixin:

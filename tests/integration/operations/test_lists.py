@@ -118,6 +118,44 @@ def test_a_count_ends_where_nobody_turns_pages() -> None:
             assert of_model.show_full_result_count is False, model
 
 
+def test_a_count_that_was_not_taken_to_its_end_says_so(
+    operator: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BoundedPaginator, "MOST", 2)
+    an_order("sandbox")
+    assert "1 order" in seen(look(operator, "orders_order"))
+
+    for _ in range(2):
+        an_order("sandbox")
+
+    # The search that any list offers counts too.
+    for query in ({}, {"q": Order.objects.latest("created_at").number}):
+        page = seen(look(operator, "orders_order", **query))
+        assert ("2 or more" in page) is (not query), page
+
+
+def seen(answer: Any) -> str:
+    """The words of a page, without its tags and line breaks."""
+    return " ".join(re.sub(r"<[^>]*>", " ", answer.content.decode()).split())
+
+
+@pytest.mark.parametrize("term", ["put back", "SKN-20261111-7F3K2Q", "7", "a'b%\\"])
+def test_every_list_can_be_searched_for_anything(operator: Client, term: str) -> None:
+    for model, of_model in admin.site._registry.items():
+        if of_model.search_fields:
+            answer = look(operator, model._meta.label_lower.replace(".", "_"), q=term)
+            assert answer.status_code == 200, model
+
+
+def test_the_audit_log_is_searched_by_a_word_of_its_reason(operator: Client) -> None:
+    [row] = published(an_order("sandbox"))
+    event = failed(parse_event(row.payload))
+    operator.post(reverse("operations:replay", args=[event.event_id]))
+
+    assert event.event_id in seen(look(operator, "admin_logentry", q="put back"))
+    assert event.event_id not in seen(look(operator, "admin_logentry", q="skipped"))
+
+
 def test_an_id_is_short_with_the_whole_of_it_to_copy(operator: Client) -> None:
     order = an_order("sandbox")
     payment = order.payments.get()

@@ -41,6 +41,11 @@ class Pace:
         """Whether the provider has refused an email lately."""
         return self._pause > 0
 
+    @property
+    def pause(self) -> float:
+        """Seconds between two tries, at the most."""
+        return self._pause
+
     def taken(self, now: float) -> None:
         """Note that the provider took an email."""
         with self._lock:
@@ -68,7 +73,9 @@ def deliver(email: EmailMessage) -> None:
     """
     pace = _pace()
     if left := pace.seconds_left(time.monotonic()):
-        raise EmailDelayed("the provider was busy a moment ago", at_least=left)
+        # The pause is this process's; about as many others of a worker have one like it.
+        spacing = pace.pause / settings.SQS_POLICY.concurrency
+        raise EmailDelayed("the provider was busy a moment ago", at_least=left, spacing=spacing)
     waits = settings.EMAIL_RETRY_WAIT_SECONDS[: settings.EMAIL_TRIES - 1]
     try:
         _try(email, waits=() if pace.is_slowed else waits)

@@ -85,11 +85,16 @@ class Claim:
             status=_Status.FAILED, last_error=error, lease_expires_at=None, put_off_until=None
         )
 
-    def put_off(self, error: str, *, at_least: float = 0.0) -> datetime | None:
+    def put_off(
+        self, error: str, *, at_least: float = 0.0, spacing: float | None = None
+    ) -> datetime | None:
         """Record that the event waits for its notification, and have the outbox send it again then.
 
-        The wait doubles each time, from the first to the longest of `settings.PUT_OFF_SECONDS`, at
-        random between the half and the whole of it; it is no shorter than `at_least` seconds.
+        The wait doubles with each try, from the first to the longest of `settings.PUT_OFF_SECONDS`,
+        at random between the half and the whole of it; it is no shorter than `at_least` seconds.
+        With `spacing` there was no try, and the event waits for its turn: all that wait come back
+        spread over as many times `spacing` seconds as they are.
+
         Returns its end; None, with nothing recorded, once `settings.PUT_OFF_ENDS_AFTER_SECONDS`
         have passed since the first time. Raises `LostClaim`.
         """
@@ -101,6 +106,8 @@ class Claim:
             "first": first,
             "longest": longest,
             "at_least": at_least,
+            "spacing": spacing,
+            "longest_turn": _LONGEST_TURN,
             "ends_after": settings.PUT_OFF_ENDS_AFTER_SECONDS,
         }
         with transaction.atomic():
@@ -129,15 +136,24 @@ class Claim:
             raise LostClaim(self.event_id)
 
 
+#: Seconds within which a turn comes, however many wait: when the provider takes more, it is seen.
+_LONGEST_TURN: Final = 600.0
+
 #: "failed" lets any worker claim it whenever its message comes; `put_off_until` says that it waits.
 _PUT_OFF: Final = """
 UPDATE events_processedevent SET
     status = 'failed', last_error = %(error)s, lease_expires_at = NULL,
-    put_offs = put_offs + 1,
+    put_offs = put_offs + CASE WHEN %(spacing)s::float8 IS NULL THEN 1 ELSE 0 END,
     put_off_since = COALESCE(put_off_since, clock_timestamp()),
-    put_off_until = clock_timestamp() + make_interval(secs => GREATEST(
-        LEAST(%(longest)s, %(first)s * 2 ^ LEAST(put_offs, 30)) * (0.5 + random() / 2),
-        %(at_least)s))
+    put_off_until = clock_timestamp() + make_interval(secs => CASE
+        WHEN %(spacing)s::float8 IS NULL THEN GREATEST(
+            LEAST(%(longest)s, %(first)s * 2 ^ LEAST(put_offs, 30)) * (0.5 + random() / 2),
+            %(at_least)s)
+        ELSE %(at_least)s + random() * LEAST(%(longest_turn)s, %(spacing)s::float8 * (
+            SELECT count(*) FROM (
+                SELECT FROM events_processedevent WHERE put_off_until IS NOT NULL LIMIT 10000
+            ) AS waiting))
+        END)
 WHERE event_id = %(event_id)s AND fence = %(fence)s AND status IN ('processing', 'effects_done')
   AND (put_off_since IS NULL
        OR put_off_since > clock_timestamp() - make_interval(secs => %(ends_after)s))

@@ -146,7 +146,8 @@ def _run_handler(event: Event, handler: Handler, held: Claim) -> None:
 
 def _put_off(event: Event, held: Claim, delay: NotificationDelayed | DependencyAway) -> bool:
     """Leave the rest to the outbox, which sends the event again later. False once that is over."""
-    until = held.put_off(_text(delay), at_least=delay.at_least)
+    spacing = delay.spacing if isinstance(delay, NotificationDelayed) else None
+    until = held.put_off(_text(delay), at_least=delay.at_least, spacing=spacing)
     if until is None:
         return False
     log.info("event_put_off", attempts=held.attempts, error=str(delay), until=until.isoformat())

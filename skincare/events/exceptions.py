@@ -36,12 +36,16 @@ class TerminalError(Exception):
 class NotificationDelayed(Exception):
     """The effects stand, and who should be notified cannot be reached now: try again later.
 
-    `at_least` is for how many seconds trying again is of no use.
+    `at_least` is for how many seconds trying again is of no use. `spacing` is given where nothing
+    was tried, because others have their turn first: how many seconds apart turns are.
     """
 
-    def __init__(self, reason: str, *, at_least: float = 0.0) -> None:
+    def __init__(
+        self, reason: str, *, at_least: float = 0.0, spacing: float | None = None
+    ) -> None:
         super().__init__(reason)
         self.at_least = at_least
+        self.spacing = spacing
 
 
 class DependencyAway(Exception):

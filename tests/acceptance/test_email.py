@@ -60,8 +60,8 @@ def all_done(count: int) -> bool:
     return ProcessedEvent.objects.filter(status="done").count() == count
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("count", [8, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("count", [8, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_provider_that_throttles_gets_every_email_once_and_nothing_is_a_dead_letter(
     count: int, set_up: SetUp, sqs_client: "SQSClient", tmp_path: Path
 ) -> None:

@@ -119,6 +119,28 @@ def test_the_wait_is_no_shorter_than_the_provider_needs(settings: Any) -> None:
     assert 295 < wait_of(claimed(new_event()).put_off("SMTP 454", at_least=300)) <= 300
 
 
+def test_who_waits_for_a_turn_was_not_refused_and_waits_no_longer_each_time(settings: Any) -> None:
+    settings.PUT_OFF_SECONDS = (100, 1000)
+    event = new_event()
+
+    waits = [wait_of(claimed(event).put_off("busy", at_least=3, spacing=2)) for _ in range(12)]
+
+    assert all(2 < wait <= 3 + 2 for wait in waits)
+    assert ProcessedEvent.objects.get().put_offs == 0
+    assert ProcessedEvent.objects.get().put_off_since is not None
+
+
+def test_turns_are_as_far_apart_as_the_pace_says_but_come_within_minutes() -> None:
+    for _ in range(20):
+        claimed(new_event()).put_off("SMTP 454")
+
+    waits = [wait_of(claimed(new_event()).put_off("busy", spacing=10)) for _ in range(20)]
+    far = [wait_of(claimed(new_event()).put_off("busy", spacing=10_000)) for _ in range(20)]
+
+    assert 100 < max(waits) <= 40 * 10
+    assert 200 < max(far) <= 600
+
+
 def test_after_a_day_it_fails_as_anything_else_and_is_shown(
     mailing: Mailing, settings: Any
 ) -> None:

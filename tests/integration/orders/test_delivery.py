@@ -65,7 +65,9 @@ def test_trouble_that_stays_is_left_to_the_queue(provider: MailServer, trouble: 
     assert not isinstance(delayed.value, TerminalError)
 
 
-def test_a_provider_that_was_busy_is_left_alone_for_a_moment(provider: MailServer) -> None:
+def test_a_provider_that_was_busy_is_left_alone_for_a_moment(
+    provider: MailServer, settings: LazySettings
+) -> None:
     provider.answers = [BUSY] * 9
     with pytest.raises(EmailDelayed):
         deliver(an_email())
@@ -76,6 +78,7 @@ def test_a_provider_that_was_busy_is_left_alone_for_a_moment(provider: MailServe
 
     assert provider.tries == tries
     assert 0 < delayed.value.at_least <= 1
+    assert delayed.value.spacing == 1 / settings.SQS_POLICY.concurrency  # no refused try
 
 
 def test_a_permanent_refusal_is_terminal_and_not_tried_again(provider: MailServer) -> None:

@@ -187,7 +187,8 @@ WITH claimed AS (
     WHERE existing.payload_hash = EXCLUDED.payload_hash
       AND (existing.status = 'failed'
            OR (existing.status IN ('processing', 'effects_done')
-               AND existing.lease_expires_at <= clock_timestamp()))
+               AND (existing.lease_expires_at <= clock_timestamp()
+                    OR existing.fence = %(resumes)s::bigint)))
     RETURNING fence, attempts, effects_at IS NOT NULL AS effects_done
 )
 SELECT 'claimed', fence, attempts, effects_done, NULL, NULL FROM claimed
@@ -201,13 +202,14 @@ WHERE event_id = %(event_id)s AND NOT EXISTS (SELECT FROM claimed)
 
 
 def claim(
-    event: Event, *, worker: str, receive_count: int = 1
+    event: Event, *, worker: str, receive_count: int = 1, resumes: int | None = None
 ) -> Claim | Duplicate | InProgress | Conflict:
     """Ask for the right to process `event`.
 
     `worker` names who asks and `receive_count` is how often SQS has handed the message out; both
-    are kept for the operator. The lease lasts `settings.CLAIM_LEASE_SECONDS`, by the database's
-    clock.
+    are kept for the operator. `resumes` is the fence of a claim that the caller knows to be
+    abandoned: its lease is not waited for. The lease lasts `settings.CLAIM_LEASE_SECONDS`, by the
+    database's clock.
     """
     parameters: dict[str, Any] = {
         "event_id": event.event_id,
@@ -220,6 +222,7 @@ def claim(
         "lease": settings.CLAIM_LEASE_SECONDS,
         "worker": worker[:255],
         "created_at": event.created,
+        "resumes": resumes,
     }
     answer = _ask(parameters)
     if isinstance(answer, Conflict) and (known := _hash_of_the_same(event)):

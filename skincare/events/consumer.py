@@ -1,7 +1,8 @@
 """What a task does with an event: claim it, run its handler once, say how it ended."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, Final
 
@@ -32,6 +33,10 @@ _LEASE_MARGIN_SECONDS = 1.0
 _ERROR_MAX_LENGTH = 2000  # characters kept of an error
 
 
+#: Claims of one receive that may end because the database went away. An event with which it goes
+#: each time is to blame itself, and must not stop the queue.
+_CUTS_PER_RECEIVE: Final = 3
+
 #: What operators read while the database is away.
 DATABASE: Final = "PostgreSQL"
 
@@ -45,8 +50,10 @@ class EventOutcome(StrEnum):
     PUT_OFF = "put off"  # the outbox sends it again, for its email or for what has to be asked
 
 
-def process(document: Mapping[str, Any], *, receive_count: int, worker: str) -> EventOutcome:
-    """Process one event document, once.
+def process(
+    document: Mapping[str, Any], *, receive_count: int, worker: str, resumes: int | None = None
+) -> EventOutcome:
+    """Process one event document, once. `resumes` is that of the `Unavailable` of the try before.
 
     Returns when the message may be deleted. Otherwise raises and the message stays: `Terminal`
     (straight to the dead-letter queue), `RetryLater` (another worker holds the event),
@@ -66,18 +73,12 @@ def process(document: Mapping[str, Any], *, receive_count: int, worker: str) -> 
         payment_id=event.payment_id,
         receive_count=receive_count,
     ):
-        return _process(event, receive_count=receive_count, worker=worker)
+        return _process(event, receive_count=receive_count, worker=worker, resumes=resumes)
 
 
-def _process(event: Event, *, receive_count: int, worker: str) -> EventOutcome:
-    try:
-        answer = claim(event, worker=worker, receive_count=receive_count)
-    except DatabaseError as error:
-        if not is_away(error):
-            raise
-        log.warning("database_away", error=type(error).__name__)
-        _drop_connection()
-        raise Unavailable(DATABASE) from error
+def _process(event: Event, *, receive_count: int, worker: str, resumes: int | None) -> EventOutcome:
+    with _database_needed(resumes):
+        answer = claim(event, worker=worker, receive_count=receive_count, resumes=resumes)
     match answer:
         case Duplicate():
             log.info("event_duplicate")
@@ -93,7 +94,37 @@ def _process(event: Event, *, receive_count: int, worker: str) -> EventOutcome:
                 "another worker holds the event", after=seconds_left + _LEASE_MARGIN_SECONDS
             )
         case Claim():
-            return _run(event, answer)
+            return _run_or_wait(event, answer, receive_count)
+
+
+def _run_or_wait(event: Event, held: Claim, receive_count: int) -> EventOutcome:
+    """Run the event's handler; where the database goes away under it, leave the rest to a try in
+    place, which takes this claim over.
+    """
+    if held.attempts < _CUTS_PER_RECEIVE * receive_count:
+        with _database_needed(held.fence):
+            return _run(event, held)
+    try:
+        return _run(event, held)
+    except DatabaseError as error:
+        if is_away(error):
+            with _database_needed(held.fence):
+                _record_failure(event, held, error)
+        raise
+
+
+@contextmanager
+def _database_needed(resumes: int | None) -> Iterator[None]:
+    """Raise `Unavailable` where the database goes away, so that this is tried again in place."""
+    try:
+        yield
+    except DatabaseError as error:
+        if not is_away(error):
+            raise
+        log.warning("database_away", error=type(error).__name__)
+        if not connection.in_atomic_block:  # a caller's transaction is not ours to end
+            connection.close()
+        raise Unavailable(DATABASE, resumes) from error
 
 
 def _run(event: Event, held: Claim) -> EventOutcome:
@@ -117,7 +148,8 @@ def _run(event: Event, held: Claim) -> EventOutcome:
         _record_failure(event, held, error)
         raise Terminal(f"{type(error).__name__}: {error}") from error
     except Exception as error:
-        _record_failure(event, held, error)
+        if not is_away(error):
+            _record_failure(event, held, error)
         raise
     # By two clocks, the producer's and ours.
     latency = max((timezone.now() - event.created).total_seconds(), 0.0)
@@ -156,11 +188,6 @@ def _put_off(event: Event, held: Claim, delay: NotificationDelayed | DependencyA
     return True
 
 
-def _drop_connection() -> None:
-    if not connection.in_atomic_block:  # a caller's transaction is not ours to end
-        connection.close()
-
-
 def _text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:_ERROR_MAX_LENGTH].replace("\x00", "")
 
@@ -173,8 +200,8 @@ def _metric_type(event: Event) -> str:
 def _record_failure(event: Event, held: Claim, error: Exception) -> None:
     """Write the error on the claim, so that the next receive may claim at once.
 
-    Raises `Unavailable` where the database is away; else `RetryLater` where even that fails: then
-    the lease has to run out first, and a receive before that would be wasted.
+    Raises django.db.Error where the database is away, and `RetryLater` where it refuses: then the
+    lease has to run out first, and a receive before that would be wasted.
     """
     log.warning("event_failed", attempts=held.attempts, error=type(error).__name__, exc_info=error)
     if not connection.in_atomic_block:
@@ -186,9 +213,8 @@ def _record_failure(event: Event, held: Claim, error: Exception) -> None:
         return
     except DatabaseError as unrecorded:
         log.warning("event_failure_not_recorded", error=type(unrecorded).__name__)
-        if is_away(error) and is_away(unrecorded):
-            _drop_connection()
-            raise Unavailable(DATABASE) from error
+        if is_away(unrecorded):
+            raise
         wait = settings.CLAIM_LEASE_SECONDS + _LEASE_MARGIN_SECONDS
         raise RetryLater("the database did not take the failure", after=wait) from error
     metrics.count("EventsFailed", event_type=_metric_type(event))

@@ -40,9 +40,7 @@ class NotificationDelayed(Exception):
     was tried, because others have their turn first: how many seconds apart turns are.
     """
 
-    def __init__(
-        self, reason: str, *, at_least: float = 0.0, spacing: float | None = None
-    ) -> None:
+    def __init__(self, reason: str, *, at_least: float = 0.0, spacing: float | None = None) -> None:
         super().__init__(reason)
         self.at_least = at_least
         self.spacing = spacing

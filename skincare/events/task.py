@@ -45,4 +45,10 @@ def event_task(name: str) -> CeleryTask:
 
 
 def _process(self: Task, document: Mapping[str, Any]) -> None:
-    process(document, receive_count=self.request.receive_count, worker=self.request.hostname)
+    request = self.request
+    process(
+        document,
+        receive_count=request.receive_count,
+        worker=request.hostname,
+        resumes=request.resumes,
+    )

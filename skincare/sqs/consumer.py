@@ -295,7 +295,7 @@ class Consumer:
     def fail(self, tag: str, error: BaseException | None) -> None:
         """Keep the message of a task that ended with `error`; see `outcome`."""
         if isinstance(error, Unavailable) and tag in self._held and not self.leaving:
-            self._wait(tag, error.what)
+            self._wait(tag, error)
             return
         message = self._pop(tag)
         if message is None:
@@ -316,11 +316,12 @@ class Consumer:
         for tag in list(self._held):
             self.release(tag, delay=0.0, reason="the worker is terminated")
 
-    def _wait(self, tag: str, what: str) -> None:
+    def _wait(self, tag: str, lacking: Unavailable) -> None:
         incoming = self._held[tag].incoming
+        incoming.resumes = lacking.resumes
         queue = incoming.message.queue
         room = self._queues[queue].waiting_room
-        room.unavailable(incoming, what)
+        room.unavailable(incoming, lacking.what)
         for buffered in self._buffer.remove(lambda one: one.message.queue == queue):
             room.add(buffered)
         del self._held[tag]

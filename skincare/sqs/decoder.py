@@ -92,6 +92,8 @@ class Incoming:
     call: "TaskCall"
     #: Another one each time that the task is started.
     tag: str = ""
+    #: What the try before, which lacked something, leaves to the next one; see `Unavailable`.
+    resumes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -39,12 +39,14 @@ class Unavailable(Exception):
     its queue is not polled. That costs no receive, however long it takes, up to the 12 hours for
     which SQS lets a message be held.
 
-    `what` names it for the operators, such as "PostgreSQL".
+    `what` names it for the operators, such as "PostgreSQL". The next try finds `resumes` as
+    `self.request.resumes`: a number by which it knows what this try had begun.
     """
 
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
+    def __init__(self, what: str, resumes: int | None = None) -> None:
+        super().__init__(what, resumes)
         self.what = what
+        self.resumes = resumes
 
     def __str__(self) -> str:
         return f"{self.what} is unavailable"

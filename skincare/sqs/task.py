@@ -94,7 +94,7 @@ class TaskMessage(KombuMessage):
 
 
 def _headers(incoming: Incoming) -> dict[str, Any]:
-    """Return the headers of Celery's protocol 2, and two of ours for `task.request`."""
+    """Return the headers of Celery's protocol 2, and three of ours for `task.request`."""
     call, message = incoming.call, incoming.message
     return {
         **call.extra,
@@ -110,6 +110,7 @@ def _headers(incoming: Incoming) -> dict[str, Any]:
         "ignore_result": True,
         "receive_count": message.receive_count,
         "sqs_message_id": message.message_id,
+        "resumes": incoming.resumes,
     }
 
 
@@ -174,7 +175,8 @@ def describe(error: object) -> Ending:
             case Terminal():
                 return "Terminal", str(error.reason)[:1000], None
             case Unavailable():
-                return "Unavailable", str(error.what)[:1000], None
+                resumes = error.resumes if type(error.resumes) is int else None
+                return "Unavailable", str(error.what)[:1000], resumes
     except Exception:  # its own `reason` or `__str__` fails
         log.exception("task_error_unreadable")
     return "TaskFailed", type(error).__name__[:1000], None
@@ -189,8 +191,8 @@ def read_ending(ending: Ending) -> BaseException | None:
             return RetryLater(reason, after)
         case ("Terminal", reason, _):
             return Terminal(reason)
-        case ("Unavailable", what, _):
-            return Unavailable(what)
+        case ("Unavailable", what, resumes):
+            return Unavailable(what, None if resumes is None else int(resumes))
         case (_, name, _):
             return TaskFailed(name)
 

@@ -66,6 +66,19 @@ def test_a_child_killed_in_the_middle_loses_and_repeats_nothing(
     assert_done_once(shop, paid, before, attempts=2)
 
 
+@pytest.mark.parametrize("point", ["effects", "email"])
+def test_a_session_of_the_database_that_is_cut_off_in_the_middle_costs_no_receive(
+    point: str, celery_setup: CeleryTestSetup, shop: Shop
+) -> None:
+    before = stock()
+    paid = shop.paid_order()
+    shop.plan(paid.event, point, "cut", "cut")
+
+    shop.deliver(paid.event)
+
+    assert_done_once(shop, paid, before, attempts=3, receive_count=1)
+
+
 def test_a_child_killed_after_the_email_repeats_it_under_the_same_message_id(
     celery_setup: CeleryTestSetup, shop: Shop
 ) -> None:

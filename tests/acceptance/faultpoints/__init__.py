@@ -1,8 +1,9 @@
 """Points between the steps of an event at which a test makes the worker fail.
 
 A test puts files `<event_id>.<point>.<n>` into the folder FAULTS, each with what must happen
-there: `raise`, `kill` (the child process dies), `hang` (until the hard time limit) or `grow` (until
-the kernel kills the process for its memory). Each file is used once, in the order of n.
+there: `raise`, `kill` (the child process dies), `hang` (until the hard time limit), `grow` (until
+the kernel kills the process for its memory) or `cut` (the session of PostgreSQL ends). Each file is
+used once, in the order of n.
 
     claim ──▶ effects ──▶ [effects] ──▶ commit ──▶ [email] ──▶ email ──▶ [done] ──▶ done
 """
@@ -11,6 +12,8 @@ import os
 import signal
 import time
 from pathlib import Path
+
+from django.db import connection
 
 
 class InjectedError(Exception):
@@ -26,6 +29,9 @@ def reach(point: str, event_id: str) -> None:
             raise InjectedError(point)
         if action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
+        if action == "cut":
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
         if action == "hang":
             signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # the soft limit's signal: be deaf to it
             time.sleep(3600)  # until the hard limit kills this process

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from django.db import InterfaceError, OperationalError, connection
+from django.db import DataError, OperationalError, connection
 
 from skincare.events import handlers
 from skincare.events.claim import Claim, claim
@@ -13,7 +13,7 @@ from skincare.events.handlers import Handler
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.outbox import publish
 from skincare.events.schema import Event, parse_event
-from skincare.sqs.outcome import RetryLater, Terminal
+from skincare.sqs.outcome import RetryLater, Terminal, Unavailable
 from tests.integration.events.event_documents import event_document
 
 pytestmark = pytest.mark.django_db
@@ -58,8 +58,10 @@ def effects_of(document: dict[str, Any]) -> int:
     return OutboxEvent.objects.filter(order_id=document["order_id"]).count()
 
 
-def run(document: dict[str, Any], receive_count: int = 1) -> EventOutcome:
-    return process(document, receive_count=receive_count, worker="w1")
+def run(
+    document: dict[str, Any], receive_count: int = 1, resumes: int | None = None
+) -> EventOutcome:
+    return process(document, receive_count=receive_count, worker="w1", resumes=resumes)
 
 
 def test_an_event_is_done_once_and_its_repeats_are_duplicates(recorded: Recorded) -> None:
@@ -207,7 +209,7 @@ def test_a_failure_that_cannot_be_recorded_waits_for_the_lease(
     recorded.effects_errors = [KeyError("x")]
 
     def fail(*_: object) -> None:
-        raise InterfaceError("the connection is closed")
+        raise DataError("out of range")
 
     monkeypatch.setattr(Claim, "fail", fail)
 
@@ -217,21 +219,58 @@ def test_a_failure_that_cannot_be_recorded_waits_for_the_lease(
     assert kept.value.after == 101
 
 
+def cut_off(*_: object) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
 @pytest.mark.django_db(transaction=True)
-def test_a_failure_is_recorded_even_where_the_database_cut_us_off(recorded: Recorded) -> None:
+@pytest.mark.parametrize("point", ["prepare", "effects", "notify", "fail"])
+def test_a_session_that_is_cut_off_in_the_middle_leaves_the_rest_to_a_try_in_place(
+    point: str, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
     document = event_document(event_type=TYPE)
+    steps: dict[str, Any] = {"effects": recorded.effects, "notify": recorded.notify}
+    with monkeypatch.context() as patch:
+        if point == "fail":
+            recorded.effects_errors = [KeyError("x")]
+            patch.setattr(Claim, "fail", cut_off)
+        else:
+            steps[point] = cut_off
+        patch.setitem(handlers._handlers, TYPE, Handler(**steps))
+        with pytest.raises(Unavailable) as waits:
+            run(document)
 
-    def cut_off(event: Event) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    # The lease of its own claim is not waited for; that of another's is.
+    with pytest.raises(RetryLater):
+        run(document)
+    with pytest.raises(RetryLater):
+        run(document, resumes=waits.value.resumes - 1)
+    assert run(document, resumes=waits.value.resumes) is EventOutcome.DONE
+    assert recorded.calls[-1] == "email"
+    assert effects_of(document) == 1
+    assert (processed(document).attempts, processed(document).receive_count) == (2, 1)
 
+
+@pytest.mark.django_db(transaction=True)
+def test_an_event_that_has_the_session_cut_off_each_time_fails_as_any_other(
+    recorded: Recorded,
+) -> None:
+    document = event_document(event_type=TYPE)
     handlers._handlers[TYPE] = Handler(effects=cut_off)
+    resumes = None
+    for _ in range(2):
+        with pytest.raises(Unavailable) as waits:
+            run(document, resumes=resumes)
+        resumes = waits.value.resumes
 
     with pytest.raises(OperationalError):
-        run(document)
+        run(document, resumes=resumes)
 
     assert processed(document).status == "failed"
     assert processed(document).last_error.startswith("OperationalError")
+    with pytest.raises(Unavailable):
+        run(document, receive_count=2)
 
 
 def test_an_event_type_has_one_handler(recorded: Recorded) -> None:

@@ -24,13 +24,16 @@ def test_our_outcomes_arrive_with_what_they_say() -> None:
     later = read_ending(describe(RetryLater("busy", after=7)))
     never = read_ending(describe(Closed("warehouse", "sunday")))
     away = read_ending(describe(Unavailable("PostgreSQL")))
+    cut = read_ending(describe(Unavailable("PostgreSQL", resumes=2**40)))
 
     assert isinstance(later, RetryLater)
     assert (later.reason, later.after) == ("busy", 7.0)
     assert isinstance(never, Terminal)
     assert never.reason == "warehouse is closed on sunday"
     assert isinstance(away, Unavailable)
-    assert away.what == "PostgreSQL"
+    assert (away.what, away.resumes) == ("PostgreSQL", None)
+    assert isinstance(cut, Unavailable)
+    assert cut.resumes == 2**40
 
 
 def test_a_success_and_an_error_by_mistake() -> None:

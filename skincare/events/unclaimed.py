@@ -1,12 +1,15 @@
-"""Events that were sent and never claimed: their messages are gone, and they are sent again.
+"""Events whose messages are gone: found by the relays of the API, and sent again.
 
-A purge, the queue's retention or a deletion by hand takes messages away without a word. The claim
-makes it harmless where one was only late.
+A purge, the queue's retention or a deletion by hand takes messages away without a word: those of
+events that were sent and never claimed, and those of events that were claimed and have not ended.
+The claim makes it harmless where one was only late. Only the API's role may look at the
+dead-letter queue, whose letters are a person's matter.
 """
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import structlog
 from django.conf import settings
@@ -22,26 +25,48 @@ from skincare.sqs.decoder import InvalidMessage, decode
 from skincare.sqs.policy import SQSPolicy
 from skincare.sqs.queues import depth
 from skincare.telemetry import metrics
+from skincare.telemetry.identity import IDENTITY
 
 log = structlog.get_logger(__name__)
 
 EVERY_SECONDS: Final = 300.0
 #: Events of one sweep; the next one goes on.
 _LIMIT: Final = 500
+#: Seconds for which an event that was a dead letter is taken for one: a walk hides them all.
+_DEAD_FOR: Final = 3_600.0
 
-#: Sent longer ago than any receive can explain. What a person has discarded stays away.
-_UNCLAIMED: Final = """
+#: What a person has discarded stays away.
+_NOT_DISCARDED: Final = """
+NOT EXISTS (
+    SELECT FROM django_admin_log AS entry
+    JOIN django_content_type AS type ON type.id = entry.content_type_id
+    WHERE type.app_label = 'events' AND type.model = '{model}'
+      AND entry.object_id = {row}.id::text AND entry.change_message LIKE %(discarded)s)
+"""
+
+#: Sent longer ago than any receive can explain.
+_UNCLAIMED: Final = f"""
 SELECT event_id, sent_at FROM events_outboxevent AS sent
 WHERE sent_at >= %(since)s
   AND sent_at < statement_timestamp() - make_interval(secs => %(explained)s)
   AND NOT EXISTS (SELECT FROM events_processedevent AS seen WHERE seen.event_id = sent.event_id)
-  AND NOT EXISTS (
-      SELECT FROM django_admin_log AS entry
-      JOIN django_content_type AS type ON type.id = entry.content_type_id
-      WHERE type.app_label = 'events' AND type.model = 'outboxevent'
-        AND entry.object_id = sent.id::text AND entry.change_message LIKE %(discarded)s)
+  AND {_NOT_DISCARDED.format(model="outboxevent", row="sent")}
 ORDER BY sent_at LIMIT %(limit)s
-"""
+"""  # noqa: S608  (constants)
+
+#: Claimed longer ago than any receive can explain, not finished, and not sent again since.
+_ABANDONED: Final = f"""
+SELECT event_id, claimed_at FROM events_processedevent AS seen
+WHERE status IN ('failed', 'processing', 'effects_done')
+  AND claimed_at < statement_timestamp() - make_interval(secs => %(explained)s)
+  AND event_id <> ALL(%(dead)s)
+  AND NOT EXISTS (
+      SELECT FROM events_outboxevent AS sent
+      WHERE sent.event_id = seen.event_id AND (sent.sent_at IS NULL
+          OR sent.sent_at >= statement_timestamp() - make_interval(secs => %(explained)s)))
+  AND {_NOT_DISCARDED.format(model="processedevent", row="seen")}
+ORDER BY claimed_at LIMIT %(limit)s
+"""  # noqa: S608  (constants)
 
 #: When the last event was sent that was claimed so long ago: what was sent before it, and is not
 #: claimed, is not waiting in the queue. An event that was sent again after its claim says nothing.
@@ -53,13 +78,29 @@ WHERE sent.sent_at IS NOT NULL AND seen.first_claimed_at >= sent.sent_at
 ORDER BY sent.sent_at DESC LIMIT 1
 """
 
-_RESEND: Final = """
+_RESEND_UNCLAIMED: Final = """
 UPDATE events_outboxevent AS sent
 SET sent_at = NULL, send_attempts = 0, next_attempt_at = clock_timestamp(), leased_until = NULL,
     last_error = ''
 WHERE event_id = ANY(%(event_ids)s)
   AND sent_at < statement_timestamp() - make_interval(secs => %(explained)s)
   AND NOT EXISTS (SELECT FROM events_processedevent AS seen WHERE seen.event_id = sent.event_id)
+RETURNING event_id
+"""
+
+#: An event of another producer gets a row in the outbox, too.
+_RESEND_ABANDONED: Final = """
+INSERT INTO events_outboxevent AS sent
+    (event_id, event_type, order_id, payload, created_at, send_attempts, next_attempt_at,
+     last_error)
+SELECT event_id, event_type, order_id, payload, clock_timestamp(), 0, clock_timestamp(), ''
+FROM events_processedevent
+WHERE event_id = ANY(%(event_ids)s) AND status IN ('failed', 'processing', 'effects_done')
+  AND claimed_at < statement_timestamp() - make_interval(secs => %(explained)s)
+ON CONFLICT (event_id) DO UPDATE
+SET sent_at = NULL, send_attempts = 0, next_attempt_at = clock_timestamp(), leased_until = NULL,
+    last_error = ''
+WHERE sent.sent_at < statement_timestamp() - make_interval(secs => %(explained)s)
 RETURNING event_id
 """
 
@@ -70,67 +111,92 @@ def explained_seconds(policy: SQSPolicy) -> float:
     return policy.max_receive_count * policy.visibility_timeout + waits
 
 
+class _Missing(NamedTuple):
+    """An event that no receive explains, and when its message was last known to be there."""
+
+    event_id: str
+    seen_at: datetime
+
+
 @dataclass
 class Sweep:
     """Finds the lost events. What was sent up to `since` is known to be claimed."""
 
     since: datetime | None = None
+    #: Event ids of dead letters, and until when they are taken for ones (`time.monotonic()`).
+    _dead: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> list[str]:
-        """Send events again that were sent, never claimed, and are in no queue; return their ids.
+        """Send events again that have not ended and are in no queue; return their ids.
 
-        Raises django.db.Error. Where SQS cannot be asked nothing is sent again.
+        Raises django.db.Error, and where SQS cannot be asked, so that nothing is sent again,
+        `skincare.sqs.dead_letters.Unreachable` and `NoDeadLetterQueue`.
         """
+        now = time.monotonic()
+        self._dead = {event_id: until for event_id, until in self._dead.items() if until > now}
         explained = explained_seconds(settings.SQS_POLICY)
         unclaimed = self._unclaimed(explained)
-        if not unclaimed:
+        abandoned = self._ask(_ABANDONED, explained)
+        if not unclaimed and not abandoned:
             return []
-        try:
-            lost = [event_id for event_id, _ in self._not_queued(unclaimed, explained)]
-            if lost:
-                dead = _in_dead_letter_queue()
-                lost = [event_id for event_id in lost if event_id not in dead]
-        except (Unreachable, NoDeadLetterQueue) as error:
-            log.warning("unclaimed_events_not_checked", error=type(error).__name__)
-            return []
-        return _resend(lost, explained) if lost else []
+        unclaimed = _not_queued(unclaimed, explained)
+        abandoned = _not_queued(abandoned, explained)
+        if unclaimed or abandoned:
+            dead = _in_dead_letter_queue()
+            self._dead |= dict.fromkeys(dead, now + _DEAD_FOR)
+        return _resend(_RESEND_UNCLAIMED, self._without_dead(unclaimed), explained) + _resend(
+            _RESEND_ABANDONED, self._without_dead(abandoned), explained
+        )
 
-    def _unclaimed(self, explained: float) -> list[tuple[str, datetime]]:
+    def _without_dead(self, missing: list[_Missing]) -> list[_Missing]:
+        return [one for one in missing if one.event_id not in self._dead]
+
+    def _unclaimed(self, explained: float) -> list[_Missing]:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT statement_timestamp() - make_interval(secs => %s)", [explained])
+            (until,) = cursor.fetchone()
+        found = self._ask(_UNCLAIMED, explained)
+        # The next sweep looks again at the first that is not claimed, and at nothing before it.
+        self.since = found[0].seen_at if found else until
+        return self._without_dead(found)
+
+    def _ask(self, query: str, explained: float) -> list[_Missing]:
         parameters: dict[str, Any] = {
             "since": self.since or EARLIEST,
             "explained": explained,
             "discarded": f"{DISCARDED}%",
+            "dead": list(self._dead),
             "limit": _LIMIT,
         }
         with connection.cursor() as cursor:
-            cursor.execute("SELECT statement_timestamp() - make_interval(secs => %s)", [explained])
-            (until,) = cursor.fetchone()
-            cursor.execute(_UNCLAIMED, parameters)
-            found = cursor.fetchall()
-        # The next sweep looks again at the first that is not claimed, and at nothing before it.
-        self.since = found[0][1] if found else until
-        return found
+            cursor.execute(query, parameters)
+            return [_Missing(*row) for row in cursor.fetchall()]
 
-    def _not_queued(
-        self, unclaimed: list[tuple[str, datetime]], explained: float
-    ) -> list[tuple[str, datetime]]:
-        with answered():
-            queued = depth(sqs_client(), settings.ORDER_EVENTS_QUEUE_URL)
-        if not sum(queued):
-            return unclaimed
-        with connection.cursor() as cursor:
-            cursor.execute(_CLAIMED_SINCE, {"explained": explained})
-            row: tuple[datetime] | None = cursor.fetchone()
-        return [one for one in unclaimed if row is not None and one[1] < row[0]]
+
+def _not_queued(missing: list[_Missing], explained: float) -> list[_Missing]:
+    if not missing:
+        return []
+    with answered():
+        queued = depth(sqs_client(), settings.ORDER_EVENTS_QUEUE_URL)
+    if not sum(queued):
+        return missing
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIMED_SINCE, {"explained": explained})
+        row: tuple[datetime] | None = cursor.fetchone()
+    return [one for one in missing if row is not None and one.seen_at < row[0]]
 
 
 def _in_dead_letter_queue() -> set[str]:
-    """Return the ids of the events whose messages a person can see there."""
+    """Return the ids of the events whose messages a person can see there.
+
+    Raises `Unreachable` also where somebody else looks at them, so that not all are seen.
+    """
     queue = open_dead_letter_queue()
+    expected = sum(queue.depth())
     found: set[str] = set()
-    if not sum(queue.depth()):
-        return found
-    for messages in queue.walk():
+    seen = 0
+    for messages in queue.walk() if expected else ():
+        seen += len(messages)
         for message in messages:
             try:
                 call = decode(message.body, adapt)
@@ -138,18 +204,22 @@ def _in_dead_letter_queue() -> set[str]:
                 continue
             documents = [one for one in (*call.args, *call.kwargs.values()) if type(one) is dict]
             found |= {str(document.get("event_id")) for document in documents}
+    if seen < expected:
+        raise Unreachable(f"{expected - seen} dead letters are hidden by somebody else")
     return found
 
 
-def _resend(event_ids: list[str], explained: float) -> list[str]:
-    parameters: dict[str, Any] = {"event_ids": event_ids, "explained": explained}
+def _resend(statement: str, lost: list[_Missing], explained: float) -> list[str]:
+    if not lost:
+        return []
+    event_ids = [one.event_id for one in lost]
     with transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute(_RESEND, parameters)
+            cursor.execute(statement, {"event_ids": event_ids, "explained": explained})
             resent = [event_id for (event_id,) in cursor.fetchall()]
         transaction.on_commit(relay.wake)
     for event_id in resent:
-        log.error("event_never_claimed", event_id=event_id)
+        log.error("event_message_gone", event_id=event_id)
     if resent:
         metrics.record({"EventsNeverClaimed": len(resent)})
     return resent
@@ -159,5 +229,13 @@ _sweep: Final = Sweep()
 
 
 def resend_unclaimed() -> None:
-    """Do one sweep; the relays' job."""
-    _sweep.run()
+    """Do one sweep, and report whether it could be done; the job of the API's relays."""
+    if IDENTITY.service != "api":
+        return
+    try:
+        _sweep.run()
+    except (Unreachable, NoDeadLetterQueue) as error:
+        log.warning("unclaimed_events_not_checked", error=str(error))
+        metrics.record({"SweepsFailed": 1})
+    else:
+        metrics.record({"SweepsFailed": 0})

@@ -43,6 +43,7 @@ UNITS: Final[Mapping[str, str]] = {
     "EmailsWaiting": "Count",
     "EmailOldestWaitSeconds": "Seconds",
     "EventsNeverClaimed": "Count",
+    "SweepsFailed": "Count",
     "OutboxUnsent": "Count",
     "OutboxOldestAgeSeconds": "Seconds",
     "PollFailures": "Count",

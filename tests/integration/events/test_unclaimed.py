@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db.models.functions import Now
+from structlog.testing import capture_logs
 
-from skincare.events import audit
+from skincare.events import audit, unclaimed
 from skincare.events.claim import Claim, claim
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.outbox import publish
 from skincare.events.routing import PAYMENT_TASK
 from skincare.events.schema import Event
 from skincare.events.unclaimed import Sweep, explained_seconds
+from skincare.sqs.dead_letters import Unreachable
 from skincare.sqs.policy import SQSPolicy
+from skincare.telemetry.identity import IDENTITY
 from tests.conftest import QueuePair
 from tests.faults.messages import celery_message
 from tests.integration.events.event_documents import new_event
@@ -134,8 +137,108 @@ def test_where_sqs_cannot_be_asked_nothing_is_sent_again(settings: Any) -> None:
     sent(ago=HOUR)
     settings.ORDER_EVENTS_QUEUE_URL += "-of-nobody"
 
-    assert Sweep().run() == []
+    with pytest.raises(Unreachable):
+        Sweep().run()
+
     assert unsent() == set()
+
+
+def abandoned(*, ago: timedelta, status: str = "failed", published: bool = True) -> Event:
+    """An event that was claimed some time ago and has not ended."""
+    event = new_event()
+    if published:
+        publish(event)
+    OutboxEvent.objects.filter(event_id=event.event_id).update(sent_at=Now() - ago, send_attempts=1)
+    held = claim(event, worker="w1")
+    assert isinstance(held, Claim)
+    if status == "effects_done":
+        held.commit_effects()
+    if status == "failed":
+        held.fail("KeyError")
+    ProcessedEvent.objects.filter(event_id=event.event_id).update(claimed_at=Now() - ago)
+    return event
+
+
+@pytest.mark.parametrize("status", ["failed", "processing", "effects_done"])
+@pytest.mark.parametrize("published", [True, False], ids=["ours", "of another producer"])
+def test_what_was_claimed_has_not_ended_and_is_in_no_queue_is_sent_again_once(
+    status: str, published: bool
+) -> None:
+    lost = abandoned(ago=HOUR, status=status, published=published)
+    sent(ago=2 * HOUR, claimed=True)
+    claimed = ProcessedEvent.objects.exclude(event_id=lost.event_id)
+    claimed.update(status="done", finished_at=Now())
+    sweep = Sweep()
+
+    assert sweep.run() == [lost.event_id]
+    assert unsent() == {lost.event_id}
+    assert sweep.run() == []
+    OutboxEvent.objects.update(sent_at=Now())
+    assert sweep.run() == []
+
+
+def test_a_claim_that_a_receive_can_still_explain_is_left_alone(settings: Any) -> None:
+    explained = timedelta(seconds=explained_seconds(settings.SQS_POLICY))
+    abandoned(ago=explained - timedelta(seconds=30))
+    late = abandoned(ago=explained + timedelta(seconds=30))
+
+    assert Sweep().run() == [late.event_id]
+
+
+def test_an_email_that_waits_for_its_time_is_not_lost() -> None:
+    event = sent(ago=HOUR)
+    held = claim(event, worker="w1")
+    assert isinstance(held, Claim)
+    held.put_off("SMTP 454", at_least=HOUR.total_seconds())
+    ProcessedEvent.objects.update(claimed_at=Now() - HOUR)
+
+    assert Sweep().run() == []
+
+
+def test_a_failed_event_whose_letter_a_person_can_see_or_has_discarded_stays_where_it_is(
+    queue: QueuePair, sqs_client: "SQSClient"
+) -> None:
+    dead, discarded, lost = (abandoned(ago=HOUR) for _ in range(3))
+    sqs_client.send_message(QueueUrl=queue.dlq_url, MessageBody=json.dumps(dead.document()))
+    row = ProcessedEvent.objects.get(event_id=discarded.event_id)
+    audit.record(actor="sari", action=audit.DISCARDED, subject=row, name=str(row), reason="a test")
+    sweep = Sweep()
+
+    assert sweep.run() == [lost.event_id]
+    # It is not walked for again in the same hour: that hides all letters.
+    sqs_client.purge_queue(QueueUrl=queue.dlq_url)
+    assert sweep.run() == []
+    assert Sweep().run() == [dead.event_id]
+
+
+def test_while_somebody_looks_at_the_dead_letters_nothing_is_taken_for_lost(
+    queue: QueuePair, sqs_client: "SQSClient"
+) -> None:
+    dead = abandoned(ago=HOUR)
+    sqs_client.send_message(QueueUrl=queue.dlq_url, MessageBody=json.dumps(dead.document()))
+    sqs_client.receive_message(QueueUrl=queue.dlq_url, VisibilityTimeout=60)
+
+    with pytest.raises(Unreachable, match="hidden"):
+        Sweep().run()
+
+    assert unsent() == set()
+
+
+@pytest.mark.parametrize(("service", "reported"), [("api", [1, 0]), ("worker", [])])
+def test_only_the_api_sweeps_and_says_whether_it_could(
+    service: str, reported: list[int], settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = sent(ago=HOUR)
+    monkeypatch.setattr(IDENTITY, "service", service)
+    monkeypatch.setattr(unclaimed, "_sweep", Sweep())
+    url = settings.ORDER_EVENTS_QUEUE_URL
+    with capture_logs() as lines:
+        for settings.ORDER_EVENTS_QUEUE_URL in (f"{url}-of-nobody", url):
+            unclaimed.resend_unclaimed()
+
+    found = [line["SweepsFailed"] for line in lines if "SweepsFailed" in line]
+    assert found == [[float(one)] for one in reported]
+    assert unsent() == ({lost.event_id} if service == "api" else set())
 
 
 def test_the_next_sweep_looks_only_at_what_was_sent_since() -> None:

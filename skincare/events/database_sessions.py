@@ -6,7 +6,8 @@ long as it needs. A transaction that waits longer than its claim lasts belongs t
 died or hangs: its locks must not keep the worker out that takes the event over.
 
 Through a pooler in transaction mode (PgBouncer, RDS Proxy) a session has no settings of its own,
-and what one client set there another one would find: each transaction sets the limits then.
+and what one client set there another one would find: each transaction sets the limits then, and a
+statement outside of one gets a transaction to itself.
 """
 
 from collections.abc import Callable, Mapping
@@ -86,19 +87,36 @@ def limits_in_force(names: Mapping[str, str]) -> dict[str, str]:
 
 
 class LimitedTransactions:
-    """Sets the limits before the first statement of each transaction."""
+    """Sets the limits before the first statement of each transaction, or in one for a statement.
+
+    Not for a command's statements outside of transactions: they have no limit, and some of them,
+    such as CREATE INDEX CONCURRENTLY, cannot run inside of one.
+    """
 
     def __init__(self, limits: Mapping[str, str]) -> None:
         self._limits = limits
+        self._limits_statements = "statement_timeout" in limits
 
     def __call__(
         self, execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any
     ) -> Any:
-        raw = context["connection"].connection
-        if raw is not None and not raw.autocommit and _is_idle(raw):
-            with context["connection"].wrap_database_errors:
-                raw.execute(f"SELECT {_set(self._limits, is_local=True)}", [*self._limits.values()])
+        wrapper = context["connection"]
+        raw = wrapper.connection
+        if raw is None or not _is_idle(raw):
+            return execute(sql, params, many, context)
+        if not raw.autocommit:
+            self._set(wrapper)
+        elif self._limits_statements:
+            with wrapper.wrap_database_errors, raw.transaction():
+                self._set(wrapper)
+                return execute(sql, params, many, context)
         return execute(sql, params, many, context)
+
+    def _set(self, wrapper: BaseDatabaseWrapper) -> None:
+        with wrapper.wrap_database_errors:
+            wrapper.connection.execute(
+                f"SELECT {_set(self._limits, is_local=True)}", [*self._limits.values()]
+            )
 
 
 def _is_idle(raw: Any) -> bool:

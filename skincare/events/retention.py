@@ -12,7 +12,6 @@ from typing import Any, Final
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, QuerySet
-from django.utils import timezone
 
 from skincare.events.models import OutboxEvent, ProcessedEvent
 
@@ -35,8 +34,11 @@ class Rule:
         return getattr(settings, self.setting)
 
     def expired(self) -> QuerySet[Any]:
-        """Return the rows that may go now."""
-        return self.rows(timezone.now() - timedelta(days=self.days))
+        """Return the rows that may go now, by the database's clock."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT statement_timestamp()")
+            (now,) = cursor.fetchone()
+        return self.rows(now - timedelta(days=self.days))
 
 
 def delete_expired(rule: Rule, *, batch: int) -> Iterator[int]:

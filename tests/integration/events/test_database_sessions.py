@@ -21,6 +21,7 @@ from django.db import (
     transaction,
 )
 from django.test import Client
+from django.utils import timezone
 
 from skincare.events.claim import Claim, claim
 from skincare.events.consumer import EventOutcome, process
@@ -243,6 +244,31 @@ def test_a_pooler_in_transaction_mode_has_the_limits_in_every_transaction(pgboun
             assert limits_in_force(limits_of("api")) == limits_of("api")
             with transaction.atomic():
                 assert limits_in_force(limits_of("api")) == limits_of("api")
+
+
+def test_a_statement_outside_of_a_transaction_has_the_limits_too(pgbouncer: None) -> None:
+    connection.ensure_connection()
+    prepare_session(connection=connection, service="api")
+
+    assert limits_in_force(limits_of("api")) == limits_of("api")
+    assert connection.get_autocommit()
+    assert not connection.in_atomic_block
+    with pytest.raises(OperationalError, match="statement timeout"), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(10)")
+    # Nothing of it stays on, neither here nor for the next client.
+    assert ProcessedEvent.objects.count() == 0
+    ProcessedEvent.objects.create(event_id="kept", payload={}, created_at=timezone.now())
+    connection.close()
+    assert ProcessedEvent.objects.count() == 1
+
+
+def test_a_command_may_do_through_a_pooler_what_no_transaction_may(pgbouncer: None) -> None:
+    connection.ensure_connection()
+    prepare_session(connection=connection, service="manage")
+
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE INDEX CONCURRENTLY of_a_test ON events_processedevent (worker)")
+        cursor.execute("DROP INDEX CONCURRENTLY of_a_test")
 
 
 def test_what_a_client_sets_reaches_no_other_client_of_the_pooler(pgbouncer: None) -> None:

@@ -51,6 +51,21 @@ def finished_days_ago(event: Event, days: int) -> Event:
     return event
 
 
+@pytest.mark.parametrize("wrong_by", [timedelta(days=-300), timedelta(days=300)])
+def test_what_is_old_is_so_by_the_databases_clock(
+    wrong_by: timedelta, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    young = done(published(new_event(), sent_days_ago=29))
+    old = done(published(new_event(), sent_days_ago=31))
+    now = timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: now + wrong_by)
+
+    assert pruned() == {**NOTHING, "sent outbox rows": 1}
+
+    assert set(OutboxEvent.objects.values_list("event_id", flat=True)) == {young.event_id}
+    assert ProcessedEvent.objects.filter(event_id=old.event_id).exists()
+
+
 def test_an_outbox_row_goes_once_its_event_is_finished_and_old() -> None:
     done(published(new_event(), sent_days_ago=31))
     kept = [

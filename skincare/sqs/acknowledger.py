@@ -8,7 +8,7 @@ import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -275,6 +275,42 @@ class Extensions(VisibilityChanges):
     """
 
     counted = "extended"
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._followers: list[tuple[ReceivedMessage, Callable[[], None]]] = []
+
+    def __len__(self) -> int:
+        """Count what somebody waits for; an extension itself need not be waited for."""
+        return len(self._followers)
+
+    def then(self, message: ReceivedMessage, follow: Callable[[], None]) -> None:
+        """Call `follow` when no extension of the message is under way: now, or at its answer.
+
+        One that reached SQS after the message's next change would hide it once more.
+        """
+        self._collected = [one for one in self._collected if one.message is not message]
+        self._followers.append((message, follow))
+        self._call_followers()
+
+    def freeze(self) -> None:
+        super().freeze()
+        followers, self._followers = self._followers, []
+        for _, follow in followers:
+            follow()
+
+    def _answered(self, number: int, result: Result) -> None:
+        super()._answered(number, result)
+        self._call_followers()
+
+    def _call_followers(self) -> None:
+        busy = [one.message for one in self.unfinished]
+        followers, self._followers = self._followers, []
+        for message, follow in followers:
+            if any(message is other for other in busy):
+                self._followers.append((message, follow))
+            else:
+                follow()
 
     def extend(self, message: ReceivedMessage, *, policy: SQSPolicy) -> None:
         """Keep a message invisible, if it is time to, so that its task could start at any moment.

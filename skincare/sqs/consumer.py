@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from kombu.asynchronous import Hub
@@ -75,7 +76,8 @@ class _QueueState:
     def finished(self) -> bool:
         """Whether no call is under way or to come."""
         stopped = self.poller.state is PollerState.STOPPED
-        calls = len(self.deletes) + len(self.visibility_changes) + len(self.waiting_room)
+        calls = len(self.deletes) + len(self.visibility_changes) + len(self.extensions)
+        calls += len(self.waiting_room)
         return stopped and not calls
 
 
@@ -367,8 +369,9 @@ class Consumer:
             # It would be in the dead-letter queue by now, if the queue had one for us.
             log.error("redrive_not_working", extra=message.log_fields)
             delay = max(delay, longest_backoff(self._wiring.policy))
-        visible_at = time.monotonic() + within_limits(delay)
-        self._queues[message.queue].visibility_changes.add(Acknowledgement(message, visible_at))
+        state = self._queues[message.queue]
+        change = Acknowledgement(message, time.monotonic() + within_limits(delay))
+        state.extensions.then(message, partial(state.visibility_changes.add, change))
 
     def supervise(self) -> None:
         """Do what time demands. To be called every few seconds, from the loop."""

@@ -138,6 +138,17 @@ class Slow:
 
 
 @dataclass(frozen=True)
+class Late:
+    """The request is on its way for `seconds` before it reaches the server."""
+
+    seconds: float
+
+    async def answer(self, request: Request, forward: Forward) -> Answer:
+        await asyncio.sleep(self.seconds)
+        return await forward(request)
+
+
+@dataclass(frozen=True)
 class FailedEntries:
     """A batch call that answers 200 with `Failed` entries in it, as SQS does.
 

@@ -226,13 +226,17 @@ def test_while_somebody_looks_at_the_dead_letters_nothing_is_taken_for_lost(
 
 @pytest.mark.parametrize(("service", "reported"), [("api", [1, 0]), ("worker", [])])
 def test_only_the_api_sweeps_and_says_whether_it_could(
-    service: str, reported: list[int], settings: Any, monkeypatch: pytest.MonkeyPatch
+    service: str,
+    reported: list[int],
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Any,
 ) -> None:
     lost = sent(ago=HOUR)
     monkeypatch.setattr(IDENTITY, "service", service)
     monkeypatch.setattr(unclaimed, "_sweep", Sweep())
     url = settings.ORDER_EVENTS_QUEUE_URL
-    with capture_logs() as lines:
+    with capture_logs() as lines, django_capture_on_commit_callbacks(execute=True):
         for settings.ORDER_EVENTS_QUEUE_URL in (f"{url}-of-nobody", url):
             unclaimed.resend_unclaimed()
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from skincare.local.deadline import wait_until
+from tests.faults.faults import Late
 from tests.faults.messages import celery_message
 from tests.faults.proxy import FaultProxy
 from tests.integration.sqs.calls import polls, visibility_changes
@@ -111,3 +112,23 @@ def test_a_shutdown_releases_what_waits(queue: Queue, start_worker: Start) -> No
     wait_until(lambda: queue.depth().in_flight == 0, seconds=3, what="nothing in flight")
     assert queue.depth().visible == len(lines)
     assert queue.dead() == {}
+
+
+def test_a_release_at_shutdown_does_not_overtake_an_extension_under_way(
+    proxy: FaultProxy, make_queue: Callable[..., Queue], start_worker: Start
+) -> None:
+    queue = make_queue(**SHORT)
+    worker = start_worker(queue, **SHORT)
+    away(worker).touch()
+    call_all(queue, ["one"])
+    wait_until(lambda: worker.logged("queue_waiting"), seconds=10, what="the outage is noticed")
+    late = proxy.inject(
+        Late(seconds=1.5), action="ChangeMessageVisibilityBatch", queue=queue.url, times=1
+    )
+    wait_until(lambda: late.hits, seconds=30, what="an extension that is late")
+
+    worker.send_signal(signal.SIGTERM)
+
+    assert worker.wait_exit(seconds=10) == 0
+    assert visibility_changes(proxy, queue)[-2:] == [13, 0]
+    assert queue.depth().visible == 1

@@ -197,9 +197,54 @@ def test_an_extension_that_failed_is_not_sent_again_by_itself() -> None:
     worker.extensions.flush()
     worker.loop.answer({"Failed": [{"Id": "0", "Code": "InternalError"}]})
 
-    assert len(worker.extensions) == 0
+    assert worker.extensions.unfinished == []
     worker.room.keep_invisible()
+    assert len(worker.extensions.unfinished) == 1
+
+
+def test_what_follows_an_extension_waits_for_its_answer_and_nothing_else_does() -> None:
+    """Else the extension could arrive after the release, and hide the message once more."""
+    worker = Worker()
+    old, other = incoming(age=20), incoming(age=5)
+    meet_outage(worker, old, other)
+    worker.room.keep_invisible()
+    worker.extensions.flush()
+    done: list[str] = []
+
+    worker.extensions.then(other.message, lambda: done.append("other"))
+    worker.extensions.then(old.message, lambda: done.append("old"))
+    assert done == ["other"]
     assert len(worker.extensions) == 1
+
+    worker.loop.answer({"Failed": [{"Id": "0", "Code": "InternalError"}]})
+    assert done == ["other", "old"]
+    assert len(worker.extensions) == 0
+
+
+def test_an_extension_that_was_not_sent_yet_is_dropped_for_what_follows() -> None:
+    worker = Worker()
+    meet_outage(worker, old := incoming(age=20))
+    worker.room.keep_invisible()
+    done: list[str] = []
+
+    worker.extensions.then(old.message, lambda: done.append("old"))
+    worker.extensions.flush()
+
+    assert done == ["old"]
+    assert worker.loop.calls == []
+
+
+def test_what_follows_an_extension_that_is_not_answered_is_done_at_the_end_of_the_loop() -> None:
+    worker = Worker()
+    meet_outage(worker, old := incoming(age=20))
+    worker.room.keep_invisible()
+    worker.extensions.flush()
+    done: list[str] = []
+    worker.extensions.then(old.message, lambda: done.append("old"))
+
+    worker.extensions.freeze()
+
+    assert done == ["old"]
 
 
 class Outages(RuleBasedStateMachine):

@@ -41,7 +41,7 @@ _PAIRS: Final[Mapping[str, int]] = {"RELAY_BACKOFF_SECONDS": 300, "PUT_OFF_SECON
 
 #: What `numbers_agree` compares with others.
 _COMPARED: Final = (
-    *("CLAIM_LEASE_SECONDS", "EMAIL_TRIES", "EMAIL_TIMEOUT"),
+    *("CLAIM_LEASE_SECONDS", "RELAY_LEASE_SECONDS", "EMAIL_TRIES", "EMAIL_TIMEOUT"),
     *("PRUNE_OUTBOX_DAYS", "PRUNE_PROCESSED_EVENTS_DAYS"),
 )
 
@@ -143,6 +143,16 @@ def numbers_agree(**_: Any) -> list[CheckMessage]:
                 "EMAIL_RETRY_WAIT_SECONDS needs one wait between each two of the "
                 f"{settings.EMAIL_TRIES} EMAIL_TRIES.",
                 id="events.E004",
+            )
+        )
+    call = policy.attempts * (policy.connect_timeout + policy.read_timeout)
+    if call >= settings.RELAY_LEASE_SECONDS / 2:
+        problems.append(
+            Error(
+                f"Half of RELAY_LEASE_SECONDS ({settings.RELAY_LEASE_SECONDS}) is not above the "
+                f"{call} s that a call of SQS can take: another relay could send what this one "
+                "still sends. Raise RELAY_LEASE_SECONDS.",
+                id="events.E010",
             )
         )
     return problems + _retention_problems()

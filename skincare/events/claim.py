@@ -93,7 +93,7 @@ class Claim:
         The wait doubles with each try, from the first to the longest of `settings.PUT_OFF_SECONDS`,
         at random between the half and the whole of it; it is no shorter than `at_least` seconds.
         With `spacing` there was no try, and the event waits for its turn: all that wait come back
-        spread over as many times `spacing` seconds as they are.
+        spread over as many times `spacing` seconds as they are, or sooner.
 
         Returns its end; None, with nothing recorded, once `settings.PUT_OFF_ENDS_AFTER_SECONDS`
         have passed since the first time. Raises `LostClaim`.
@@ -106,8 +106,7 @@ class Claim:
             "first": first,
             "longest": longest,
             "at_least": at_least,
-            "spacing": spacing,
-            "longest_turn": _LONGEST_TURN,
+            "spacing": spacing if spacing is None else min(spacing, _LONGEST_SPACING),
             "ends_after": settings.PUT_OFF_ENDS_AFTER_SECONDS,
         }
         with transaction.atomic():
@@ -136,8 +135,9 @@ class Claim:
             raise LostClaim(self.event_id)
 
 
-#: Seconds within which a turn comes, however many wait: when the provider takes more, it is seen.
-_LONGEST_TURN: Final = 600.0
+#: Seconds between two turns, however slow the pace: those without luck cost the worker little, and
+#: when the provider takes more again, it gets more.
+_LONGEST_SPACING: Final = 0.2
 
 #: "failed" lets any worker claim it whenever its message comes; `put_off_until` says that it waits.
 _PUT_OFF: Final = """
@@ -149,10 +149,10 @@ UPDATE events_processedevent SET
         WHEN %(spacing)s::float8 IS NULL THEN GREATEST(
             LEAST(%(longest)s, %(first)s * 2 ^ LEAST(put_offs, 30)) * (0.5 + random() / 2),
             %(at_least)s)
-        ELSE %(at_least)s + random() * LEAST(%(longest_turn)s, %(spacing)s::float8 * (
+        ELSE %(at_least)s + random() * %(spacing)s::float8 * (
             SELECT count(*) FROM (
                 SELECT FROM events_processedevent WHERE put_off_until IS NOT NULL LIMIT 10000
-            ) AS waiting))
+            ) AS waiting)
         END)
 WHERE event_id = %(event_id)s AND fence = %(fence)s AND status IN ('processing', 'effects_done')
   AND (put_off_since IS NULL

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 import requests
+from django.conf import settings
 from pytest_celery import CeleryTestSetup
 
 from orders.models import Order
@@ -114,12 +115,12 @@ def unsent() -> int:
     return OutboxEvent.objects.filter(sent_at__isnull=True).count()
 
 
-def wait_until_paid(shop: Shop, *order_ids: str) -> None:
+def wait_until_paid(shop: Shop, *order_ids: str, seconds: float = 60) -> None:
     def all_paid() -> bool:
         orders = Order.objects.filter(pk__in=order_ids, status=OrderStatus.PAID)
         return orders.count() == len(order_ids)
 
-    wait_until(all_paid, seconds=60, what="the orders to be paid", every=0.1)
+    wait_until(all_paid, seconds=seconds, what="the orders to be paid", every=0.1)
     shop.wait_for_empty_queue()
 
 
@@ -171,5 +172,6 @@ def test_a_process_killed_between_commit_and_send_loses_nothing(
 
     proxy.clear()  # another process's relay sweeps what the dead one left
 
-    wait_until_paid(shop, answer.json()["order_id"])
+    # It may have died while it sent: then its lease has to end first.
+    wait_until_paid(shop, answer.json()["order_id"], seconds=60 + settings.RELAY_LEASE_SECONDS)
     assert len(shop.emails()) == 2

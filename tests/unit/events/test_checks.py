@@ -23,6 +23,7 @@ def test_the_projects_numbers_agree() -> None:
     [
         ({"CLAIM_LEASE_SECONDS": 90}, "CLAIM_LEASE_SECONDS (90) is not above the hard time limit"),
         ({"CLAIM_LEASE_SECONDS": 121}, "CLAIM_LEASE_SECONDS (121) is above the visibility timeout"),
+        ({"RELAY_LEASE_SECONDS": 28}, "Half of RELAY_LEASE_SECONDS (28) is not above the 14 s"),
         ({"EMAIL_TIMEOUT": 25}, "3 tries of EMAIL_TIMEOUT (25 s)"),
         ({"EMAIL_RETRY_WAIT_SECONDS": (0.25,)}, "EMAIL_RETRY_WAIT_SECONDS needs one wait"),
         (

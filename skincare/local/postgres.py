@@ -29,6 +29,7 @@ from skincare.local.unprivileged import (
 
 DATABASE = "skincare"
 SUPERUSER = "skincare"
+_READ_ONLY = "default_transaction_read_only"
 SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
@@ -125,6 +126,37 @@ class PostgresServer:
                 " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
             ).fetchone()
         return ended[0] if ended else 0
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Cut all clients of the database off, and refuse new ones."""
+        try:
+            with self._connect("postgres") as connection:
+                connection.execute(f"ALTER DATABASE {DATABASE} ALLOW_CONNECTIONS false")
+            self.terminate_backends()
+            yield
+        finally:
+            with self._connect("postgres") as connection:
+                connection.execute(f"ALTER DATABASE {DATABASE} ALLOW_CONNECTIONS true")
+
+    @contextmanager
+    def failed_over(self) -> Iterator[None]:
+        """Make a reader of what the open sessions lead to; new ones lead to a writer.
+
+        Afterwards there is a writer only. Sessions that were opened meanwhile stay what they are,
+        another time too.
+        """
+        with self._connect("postgres") as connection:
+            try:
+                connection.execute(f"ALTER DATABASE {DATABASE} SET {_READ_ONLY} = off")
+                connection.execute(f"ALTER SYSTEM SET {_READ_ONLY} = on")
+                connection.execute("SELECT pg_reload_conf()")
+                yield
+            finally:
+                connection.execute(f"SET {_READ_ONLY} = off")
+                connection.execute(f"ALTER SYSTEM RESET {_READ_ONLY}")
+                connection.execute(f"ALTER DATABASE {DATABASE} RESET {_READ_ONLY}")
+                connection.execute("SELECT pg_reload_conf()")
 
     def stop(self) -> None:
         self._server.stop()

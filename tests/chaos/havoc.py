@@ -7,6 +7,7 @@ import json
 import random
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -64,10 +65,16 @@ PROCESS_TROUBLES = [
 ]
 DATABASE_TROUBLES = [
     "PostgreSQL restarted",
+    "PostgreSQL away for longer than a visibility timeout",
     "backends terminated",
+    "PostgreSQL failed over to a reader",
     "PostgreSQL crashed",
     "backends terminated",
 ]
+AWAY_SECONDS = 55.0
+"""Five minutes, as much shorter as the visibility timeout is: 22 seconds for 120."""
+READER_SECONDS = 5.0
+EMAIL_TROUBLES = ["email provider throttles", "email provider away"]
 PAYMENT_TASK = "payments.payment_processed"
 STRIKES, MIN_EVENTS_BETWEEN = 25, 30
 """How often processes are killed in a run, and how many events have to be done in between."""
@@ -96,6 +103,7 @@ class Havoc:
         self._network_troubles = itertools.cycle(network)
         self._process_troubles = itertools.cycle(PROCESS_TROUBLES)
         self._database_troubles = itertools.cycle(DATABASE_TROUBLES)
+        self._email_troubles = itertools.cycle(EMAIL_TROUBLES)
 
     def __enter__(self) -> Self:
         shop, processes, database = self._shop, self._after(self._rest), self._after(3 * self._rest)
@@ -107,6 +115,7 @@ class Havoc:
         )
         self._start(self._break_database, every=(2.0, 4.0), when=database)
         self._start(self._break_network, every=(0.3, 1.5))
+        self._start(self._break_email, every=(2.0, 6.0))
         self._start(self._duplicate, every=(0.05, 0.3))
         self._start(self._poison, every=(0.1, 0.6))
         return self
@@ -194,10 +203,25 @@ class Havoc:
 
     def _break_database(self, chance: random.Random) -> None:
         kind = next(self._database_troubles)
+        postgres = self._shop.postgres
         if kind == "backends terminated":
-            self._shop.postgres.terminate_backends()
+            postgres.terminate_backends()
+        elif kind == "PostgreSQL failed over to a reader":
+            with postgres.failed_over():
+                self._over.wait(READER_SECONDS)
+        elif kind == "PostgreSQL away for longer than a visibility timeout":
+            with postgres.away():
+                time.sleep(AWAY_SECONDS)  # whatever ends meanwhile
         else:
-            self._shop.postgres.restart(crash=kind == "PostgreSQL crashed")
+            postgres.restart(crash=kind == "PostgreSQL crashed")
+        self.struck[kind] += 1
+
+    def _break_email(self, chance: random.Random) -> None:
+        kind = next(self._email_troubles)
+        mail = self._shop.mail
+        mail.every = 0.5 if kind == "email provider throttles" else 3600.0
+        self._over.wait(chance.uniform(4.0, 8.0))
+        mail.every, mail.next_at = 0.0, 0.0
         self.struck[kind] += 1
 
     def _duplicate(self, chance: random.Random) -> None:

@@ -20,6 +20,7 @@ SQS_POLICY = replace(
 )
 CLAIM_LEASE_SECONDS = 16
 EMAIL_TIMEOUT = 2  # seconds
+PUT_OFF_SECONDS = (1.0, 20.0)
 RELAY_SWEEP_SECONDS = 1.0
 RELAY_BACKOFF_SECONDS = (0.2, 2.0)
 DATABASES["default"]["OPTIONS"]["connect_timeout"] = 2  # noqa: F405

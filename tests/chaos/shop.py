@@ -24,6 +24,7 @@ from skincare.local.supervised import Supervised
 from skincare.sqs.client import make_client
 from skincare.sqs.queues import create_queue_pair
 from tests.faults.proxy import FaultProxy
+from tests.integration.orders.mail_server import mail_server
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -44,7 +45,6 @@ class Shop:
 
     def __init__(self, folder: Path, *, seed: int) -> None:
         self.folder = folder
-        self.mail = folder / "mail"
         self._stack = ExitStack()
         self._seed = seed
 
@@ -53,6 +53,7 @@ class Shop:
             self.postgres = stack.enter_context(PostgresServer())
             sqs = stack.enter_context(SQSServer())
             self.proxy = stack.enter_context(FaultProxy(sqs.endpoint_url, seed=self._seed))
+            self.mail = stack.enter_context(mail_server())
             self.client = self._make_queues(sqs.endpoint_url)
             self.environment = self._environment()
             self._run("manage.py", "migrate", "--no-input")
@@ -133,7 +134,7 @@ class Shop:
             "DATABASE_URL": self.postgres.url,
             "SQS_ENDPOINT_URL": self.proxy.url,
             "ORDER_EVENTS_QUEUE_URL": self.queue_url,
-            "EMAIL_URL": f"filemail://{self.mail}",
+            "EMAIL_URL": f"smtp://127.0.0.1:{self.mail.port}",
             "MIDTRANS_SERVER_KEY": SERVER_KEY,
             "PAYMENT_PROVIDERS": "midtrans,sandbox",
             "PROVIDERS_ASKED": "none",

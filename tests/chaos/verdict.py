@@ -1,13 +1,9 @@
-"""What became of it all, read from outside: the database, the folder of emails, the queues."""
+"""What became of it all, read from outside: the database, the emails, the queues."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from email import message_from_bytes
-from email.message import Message
-from pathlib import Path
 from typing import Any, LiteralString
 
 from skincare.events.schema import new_event_id
@@ -19,8 +15,6 @@ EVENTS_OF_AN_ORDER = 2
 """order.confirmed, and payment.processed or payment.failed."""
 EMAILS_OF_AN_ORDER = 2
 """The confirmation, and the receipt or the news that the payment failed."""
-_MAIL_SEPARATOR = b"\n" + b"-" * 79 + b"\n"
-"""What Django's file backend writes after each email."""
 
 
 @dataclass
@@ -55,7 +49,7 @@ def judge(shop: Shop, bought: list[Bought]) -> Verdict:
     verdict.twice = _twice(shop)
     verdict.wrong_on_the_shelf = _wrong_on_the_shelf(shop, bought)
     verdict.disagreements = _disagreements(shop)
-    emails = Counter((email["To"], email["Message-ID"]) for email in _emails(shop.mail))
+    emails = Counter((email["To"], email["Message-ID"]) for email in shop.mail.taken)
     verdict.emails = emails.total()
     verdict.emails_repeated = emails.total() - len(emails)
     verdict.emails_unexplained = _unexplained(
@@ -167,13 +161,6 @@ def _unexplained(shop: Shop, sent: Counter[str]) -> list[str]:
         )
         if (times := sent[new_event_id("email", event_id)]) > attempts
     ]
-
-
-def _emails(folder: Path) -> Iterable[Message]:
-    for file in sorted(folder.iterdir()):
-        for text in file.read_bytes().split(_MAIL_SEPARATOR):
-            if text.strip():
-                yield message_from_bytes(text.lstrip(b"\n"))
 
 
 def _dead(shop: Shop) -> dict[str, str]:

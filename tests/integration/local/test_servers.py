@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import boto3
 import psutil
@@ -146,6 +147,28 @@ def test_terminate_backends_cuts_every_client(server: PostgresServer) -> None:
         for connection in (first, second):
             with pytest.raises(psycopg.OperationalError):
                 connection.execute("SELECT 1")
+
+
+def test_a_database_that_is_away_cuts_and_refuses_every_client(server: PostgresServer) -> None:
+    with psycopg.connect(server.url) as cut, server.away():
+        with pytest.raises(psycopg.OperationalError):
+            cut.execute("SELECT 1")
+        with pytest.raises(psycopg.OperationalError, match="not currently accepting"):
+            psycopg.connect(server.url)
+    psycopg.connect(server.url).close()
+
+
+def test_a_failover_makes_readers_of_the_open_sessions_only(server: PostgresServer) -> None:
+    def is_reader(connection: psycopg.Connection[Any]) -> bool:
+        return connection.execute("SHOW transaction_read_only").fetchone() == ("on",)
+
+    with psycopg.connect(server.url, autocommit=True) as old:
+        for _ in range(2):
+            with server.failed_over():
+                wait_until(lambda: is_reader(old), seconds=10, what="the old session to know")
+                with psycopg.connect(server.url, autocommit=True) as new:
+                    assert not is_reader(new)
+            wait_until(lambda: not is_reader(old), seconds=10, what="a writer again")
 
 
 def test_a_server_given_in_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

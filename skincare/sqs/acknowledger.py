@@ -26,6 +26,9 @@ log = logging.getLogger(__name__)
 #: Seconds that a change of visibility waits for others to share its call.
 VISIBILITY_LINGER = 0.01
 
+#: Seconds that an extension has to gain; at the end of the 12 hours there is nothing to gain.
+_WORTH_A_CALL = 2.0
+
 #: Ids of the entries of a call.
 _POSITIONS = frozenset(str(n) for n in range(MAX_ENTRIES))
 #: The handle is too old, or the message is gone: the same call will never succeed.
@@ -318,10 +321,13 @@ class Extensions(VisibilityChanges):
         For at most 12 hours since its receive. To be called every few seconds.
         """
         enough = (policy.visibility_timeout + policy.hard_time_limit) / 2
-        if message.seconds_left < enough and not any(
-            asked.message is message for asked in self.unfinished
+        visible_at = time.monotonic() + policy.visibility_timeout
+        longest = message.received_at + MAX_VISIBILITY_TIMEOUT
+        if (
+            message.seconds_left < enough
+            and min(visible_at, longest) > message.invisible_until + _WORTH_A_CALL
+            and not any(asked.message is message for asked in self.unfinished)
         ):
-            visible_at = time.monotonic() + policy.visibility_timeout
             self.add(Acknowledgement(message, visible_at))
 
     def entry(self, acknowledgement: Acknowledgement) -> dict[str, Any]:

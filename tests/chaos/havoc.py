@@ -64,10 +64,10 @@ PROCESS_TROUBLES = [
     "pool process killed",
 ]
 DATABASE_TROUBLES = [
-    "PostgreSQL restarted",
     "PostgreSQL away for longer than a visibility timeout",
-    "backends terminated",
     "PostgreSQL failed over to a reader",
+    "PostgreSQL restarted",
+    "backends terminated",
     "PostgreSQL crashed",
     "backends terminated",
 ]
@@ -115,7 +115,7 @@ class Havoc:
         )
         self._start(self._break_database, every=(2.0, 4.0), when=database)
         self._start(self._break_network, every=(0.3, 1.5))
-        self._start(self._break_email, every=(2.0, 6.0))
+        self._start(self._break_email, every=(8.0, 16.0))
         self._start(self._duplicate, every=(0.05, 0.3))
         self._start(self._poison, every=(0.1, 0.6))
         return self

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from skincare.local.deadline import wait_until
 from tests.faults.faults import Late
@@ -28,8 +31,13 @@ def call_all(queue: Queue, lines: list[str]) -> None:
     queue.send_all([celery_message("need_database", [line]) for line in lines])
 
 
+#: An hour is thirty of the visibility timeouts of 120 seconds; here they are of 13.
+@pytest.mark.parametrize(
+    "timeouts",
+    [2, pytest.param(30, marks=[pytest.mark.slow, pytest.mark.timeout(1200)], id="an hour")],
+)
 def test_an_outage_longer_than_the_visibility_timeout_costs_no_receive(
-    proxy: FaultProxy, make_queue: Callable[..., Queue], start_worker: Start
+    timeouts: int, proxy: FaultProxy, make_queue: Callable[..., Queue], start_worker: Start
 ) -> None:
     queue = make_queue(**SHORT)
     worker = start_worker(queue, **SHORT)
@@ -41,7 +49,8 @@ def test_an_outage_longer_than_the_visibility_timeout_costs_no_receive(
     def extended() -> int:
         return visibility_changes(proxy, queue).count(13)
 
-    wait_until(lambda: extended() >= 3 * len(lines), seconds=60, what="three rounds of extensions")
+    time.sleep(timeouts * SHORT["visibility_timeout"])
+    wait_until(lambda: extended() >= timeouts * len(lines), seconds=60, what="an extension in each")
     assert worker.lines() == []
     away(worker).unlink()
 

@@ -247,6 +247,63 @@ def test_what_follows_an_extension_that_is_not_answered_is_done_at_the_end_of_th
     assert done == ["old"]
 
 
+HOUR = 3600.0
+
+
+class Hours:
+    """An outage by a clock that is moved on, in front of an SQS that keeps to its rules."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.now = time.monotonic()
+        patch.setattr(time, "monotonic", lambda: self.now)
+        self.worker = Worker()
+        self.message = incoming()
+        self.received_at = self.now
+        self.visible_at = self.now + POLICY.visibility_timeout
+        meet_outage(self.worker, self.message)
+
+    def pass_until(self, moment: float) -> None:
+        """Let the worker live, with a sign of life every five seconds, until so long after the
+        receive or until SQS shows the message again; each try lacks the database still.
+        """
+        while self.now < min(self.received_at + moment, self.visible_at):
+            self.now += 5.0
+            self.worker.room.keep_invisible()
+            self.worker.extensions.flush()
+            for _, entries, answer in self.worker.loop.calls:
+                [entry] = entries
+                self.extend(entry["VisibilityTimeout"])
+                answer({"Successful": [{"Id": "0"}]})
+            self.worker.loop.calls.clear()
+            self.worker.fire()
+            for started in list(self.worker.started):
+                assert self.visible_at - self.now >= POLICY.hard_time_limit
+                self.worker.end(started, "unavailable")
+
+    def extend(self, seconds: int) -> None:
+        """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_ChangeMessageVisibility.html"""
+        assert self.now - self.received_at + seconds <= 12 * HOUR, "SQS refuses it"
+        assert self.visible_at > self.now, "it was visible, and may be with another worker"
+        self.visible_at = self.now + seconds
+
+
+def test_one_receive_lasts_for_an_hour_and_for_as_long_as_sqs_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    outage = Hours(monkeypatch)
+
+    outage.pass_until(1 * HOUR)
+    assert outage.worker.room.messages == [outage.message]
+    assert outage.visible_at > outage.now
+
+    outage.pass_until(13 * HOUR)
+    assert outage.visible_at - outage.received_at == pytest.approx(12 * HOUR, abs=10)
+    outage.now = outage.visible_at
+    outage.worker.room.keep_invisible()
+    # Its next receive begins another twelve hours; this worker has let go of it.
+    assert outage.worker.room.messages == []
+
+
 class Outages(RuleBasedStateMachine):
     """Whatever tasks do, no message is lost or started twice, and the flow opens again."""
 

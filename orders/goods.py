@@ -1,7 +1,5 @@
 """Goods that come in: booked once for each delivery, in the ledger and the audit log."""
 
-from typing import Any
-
 import structlog
 from django.db import IntegrityError, transaction
 
@@ -18,11 +16,11 @@ MOST_PIECES = 1_000_000
 _LONGEST_NUMBER = 64
 
 
-def receive(*, sku: str, pieces: int, delivery: str, user: Any) -> StockMovement:
+def receive(*, sku: str, pieces: int, delivery: str, actor: str) -> StockMovement:
     """Book `pieces` of a product that came in with a delivery, and return the movement.
 
-    `delivery` is the number on the delivery note: the same one brings a product once. `user` is who
-    books it. Raises `ProductNotFound`, `InvalidDelivery` and `AlreadyReceived`.
+    `delivery` is the number on the delivery note: the same one brings a product once. `actor` is
+    who books it. Raises `ProductNotFound`, `InvalidDelivery` and `AlreadyReceived`.
     """
     delivery = delivery.strip()
     if not 1 <= len(delivery) <= _LONGEST_NUMBER or not delivery.isprintable():
@@ -48,10 +46,9 @@ def receive(*, sku: str, pieces: int, delivery: str, user: Any) -> StockMovement
         except IntegrityError:
             raise AlreadyReceived(f"{product.sku} of delivery {delivery}") from None
         audit.record(
-            actor=user.get_username(),
+            actor=actor,
             action="goods received",
             subject=product,
-            name=product.sku,
             pieces=pieces,
             delivery=delivery,
         )

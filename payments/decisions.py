@@ -40,11 +40,11 @@ def offered(hold: Hold) -> list[Decision]:
     ]
 
 
-def request_decision(*, hold_id: int, decision: Decision, reason: str, user: Any) -> Acceptance:
+def request_decision(*, hold_id: int, decision: Decision, reason: str, actor: str) -> Acceptance:
     """Ask that money be accepted or refunded. Changes nothing yet.
 
-    `user` is the person who asks. Raises `NotHeld`, `AlreadyRequested`, `CannotDecide` and
-    `ReasonMissing`.
+    `actor` is the person who asks. Raises `NotHeld`, `AlreadyRequested`, `CannotDecide`,
+    `ReasonMissing` and `UnknownActor`.
     """
     audit.check_reason(reason)
     with transaction.atomic():
@@ -61,23 +61,24 @@ def request_decision(*, hold_id: int, decision: Decision, reason: str, user: Any
             decision=decision,
             held_reason=hold.reason[:255],
             reason=reason,
-            requested_by=user,
+            requested_by=audit.user_named(actor),
         )
-        _note(hold, user, f"{decision} requested", reason=reason)
+        _note(hold, actor, f"{decision} requested", reason=reason)
     return request
 
 
-def accept_request(*, hold_id: int, user: Any) -> Hold:
+def accept_request(*, hold_id: int, actor: str) -> Hold:
     """Do what another person asked for: take the money as it was reported, or send it back.
 
     A refund is recorded as decided: the hold stays open until the gateway says that the money is
-    gone. Raises `NotHeld`, `NotRequested`, `SamePerson` and `CannotDecide`.
+    gone. Raises `NotHeld`, `NotRequested`, `SamePerson`, `CannotDecide` and `UnknownActor`.
     """
     with transaction.atomic():
         order, hold = lock_hold(hold_id)
         request = _open_request(hold)
         if request is None:
             raise NotRequested(str(hold.pk))
+        user = audit.user_named(actor)
         if request.requested_by_id == user.pk:
             raise SamePerson(SamePerson.__doc__)
         decision = Decision(request.decision)
@@ -92,12 +93,12 @@ def accept_request(*, hold_id: int, user: Any) -> Hold:
                 hold, requested_by=request.requested_by, agreed_by=user, reason=request.reason
             )
         else:
-            close_hold(order, hold, how=decision, reason=request.reason, user=user)
+            close_hold(order, hold, how=decision, reason=request.reason, actor=actor)
             _take_money(order, hold)
         _align(order, hold, decision)
         _note(
             hold,
-            user,
+            actor,
             "accepted" if decision is Decision.ACCEPT else "refund decided",
             reason=request.reason,
             requested_by=request.requested_by.get_username(),
@@ -107,28 +108,28 @@ def accept_request(*, hold_id: int, user: Any) -> Hold:
     return hold
 
 
-def dismiss(*, hold_id: int, reason: str, user: Any) -> Hold:
+def dismiss(*, hold_id: int, reason: str, actor: str) -> Hold:
     """Close one hold without taking what was reported.
 
     For what was settled elsewhere. Money that the order does not need is recorded as sent back by
     hand, since no order may keep more than it costs; where goods were out of stock, they are taken
-    now. Raises `NotHeld`, `CannotDecide` and `ReasonMissing`.
+    now. Raises `NotHeld`, `CannotDecide`, `ReasonMissing` and `UnknownActor`.
     """
     audit.check_reason(reason)
     with transaction.atomic():
         order, hold = lock_hold(hold_id)
         _check(hold, Decision.DISMISS)
-        close_hold(order, hold, how=Decision.DISMISS, reason=reason, user=user)
+        close_hold(order, hold, how=Decision.DISMISS, reason=reason, actor=actor)
         _send_back_by_hand(order, hold)
         _align(order, hold, Decision.DISMISS)
         if _is_back(hold):
             raise CannotDecide(f"it is as before: {hold.reason}")
-        _note(hold, user, "hold dismissed", reason=reason, was_held_for=hold.reason)
+        _note(hold, actor, "hold dismissed", reason=reason, was_held_for=hold.reason)
     log.info("hold_decided", hold=hold.pk, decision="dismiss", order_id=str(order.pk))
     return hold
 
 
-def cancel_order(*, order_id: UUID | str, reason: str, user: Any) -> Order:
+def cancel_order(*, order_id: UUID | str, reason: str, actor: str) -> Order:
     """Give an order up, on behalf of the buyer or the shop.
 
     An order without money is cancelled and gives its stock back. Money that is in is held: it has
@@ -140,36 +141,26 @@ def cancel_order(*, order_id: UUID | str, reason: str, user: Any) -> Order:
         order = lock_order(order_id)
         if order.shipped_at is not None and order.returned_at is None:
             raise CannotDecide("its goods are out: take them back first")
-        if order.cancelled_at is None:
-            order.cancelled_at = timezone.now()
-            order.save(update_fields=["cancelled_at", "updated_at"])
+        _cancel(order)
         align(order, event_id=new_event_id("order.cancelled", str(order.pk)), reason=reason)
-        audit.record(
-            actor=user.get_username(),
-            action="order cancelled",
-            subject=order,
-            name=order.number,
-            reason=reason,
-        )
+        audit.record(actor=actor, action="order cancelled", subject=order, reason=reason)
     return order
 
 
-def decide_to_cancel(*, hold_id: int, reason: str, user: Any) -> Hold:
+def decide_to_cancel(*, hold_id: int, reason: str, actor: str) -> Hold:
     """Cancel the held order, and close the hold where no money is in.
 
-    Money that is in stays held until it is refunded. Raises `NotHeld`, `CannotDecide` and
-    `ReasonMissing`.
+    Money that is in stays held until it is refunded. Raises `NotHeld`, `CannotDecide`,
+    `ReasonMissing` and `UnknownActor`.
     """
     audit.check_reason(reason)
     with transaction.atomic():
         order, hold = lock_hold(hold_id)
         _check(hold, Decision.CANCEL)
-        if order.cancelled_at is None:
-            order.cancelled_at = timezone.now()
-            order.save(update_fields=["cancelled_at", "updated_at"])
-        close_hold(order, hold, how=Decision.CANCEL, reason=reason, user=user)
+        _cancel(order)
+        close_hold(order, hold, how=Decision.CANCEL, reason=reason, actor=actor)
         _align(order, hold, Decision.CANCEL)
-        _note(hold, user, "order cancelled", reason=reason, was_held_for=hold.reason)
+        _note(hold, actor, "order cancelled", reason=reason, was_held_for=hold.reason)
     return hold
 
 
@@ -205,6 +196,12 @@ def _why_not_as_reported(hold: Hold) -> str:
     if reported.status in REFUND:
         return "refunds are recorded only as the gateway reports them: dismiss it with a reason"
     return ""
+
+
+def _cancel(order: Order) -> None:
+    if order.cancelled_at is None:
+        order.cancelled_at = timezone.now()
+        order.save(update_fields=["cancelled_at", "updated_at"])
 
 
 def _take_money(order: Order, hold: Hold) -> None:
@@ -260,12 +257,5 @@ def _open_request(hold: Hold) -> Acceptance | None:
     return requests.filter(hold=hold, closed_at=None).first()
 
 
-def _note(hold: Hold, user: Any, action: str, **details: Any) -> None:
-    subject = hold.payment or hold.order
-    audit.record(
-        actor=user.get_username(),
-        action=action,
-        subject=subject,
-        name=str(subject),
-        **details,
-    )
+def _note(hold: Hold, actor: str, action: str, **details: Any) -> None:
+    audit.record(actor=actor, action=action, subject=hold.payment or hold.order, **details)

@@ -4,7 +4,6 @@ Each is a row of its own, and closing one closes only that one. Who moves money 
 person: one asks, another accepts. Every decision ends in `payments.alignment.align`.
 """
 
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -15,6 +14,7 @@ from orders.locks import lock_order
 from orders.models import Order
 from payments.hold_codes import Decision, HoldCode
 from payments.models import Acceptance, Hold, Payment, PaymentNotification
+from skincare.events import audit
 from skincare.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -51,12 +51,15 @@ def open_hold(
 
 
 def close_hold(
-    order: Order, hold: Hold, *, how: Decision, reason: str, user: Any | None = None
+    order: Order, hold: Hold, *, how: Decision, reason: str, actor: str | None = None
 ) -> None:
-    """Close one hold of a locked order. `user` is None where its cause went away by itself."""
+    """Close one hold of a locked order. `actor` is None where its cause went away by itself.
+
+    Raises `UnknownActor`.
+    """
     hold.closed_at = timezone.now()
     hold.closed_how = how
-    hold.closed_by = user
+    hold.closed_by = audit.user_named(actor) if actor else None
     hold.closed_reason = reason
     hold.save()
     Acceptance.objects.filter(hold=hold, closed_at=None).update(closed_at=hold.closed_at)

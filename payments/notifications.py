@@ -141,7 +141,7 @@ def retry_unmatched(*, limit: int = 100) -> int:
     return matched
 
 
-def read_again(*, notification_id: int, user: Any) -> Received:
+def read_again(*, notification_id: int, actor: str) -> Received:
     """Read an unreadable notification once more, with what this release understands.
 
     Returns how what it says ended; it is a notification of its own then. Raises `NotUnreadable`,
@@ -165,9 +165,7 @@ def read_again(*, notification_id: int, user: Any) -> Received:
             stored.decide(
                 payment=None, outcome=_Outcome.READ, reason=f"read again: {received.outcome}"
             )
-        audit.record(
-            actor=user.get_username(), action="read again", subject=stored, name=str(stored)
-        )
+        audit.record(actor=actor, action="read again", subject=stored)
     return received
 
 

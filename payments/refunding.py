@@ -46,47 +46,51 @@ _POLL: Final = timedelta(minutes=2)  # Xendit ends a refund later, and its webho
 
 
 def request_refund(
-    *, payment_id: UUID | str, amount_rupiah: int, reason: str, user: Any
+    *, payment_id: UUID | str, amount_rupiah: int, reason: str, actor: str
 ) -> RefundRequest:
     """Ask that `amount_rupiah` of a payment go back. Changes nothing yet.
 
-    Raises `PaymentNotFound`, `CannotDecide`, `AlreadyRequested` and `ReasonMissing`.
+    Raises `PaymentNotFound`, `CannotDecide`, `AlreadyRequested`, `ReasonMissing` and
+    `UnknownActor`.
     """
     audit.check_reason(reason)
     with transaction.atomic():
         payment = lock_payment(payment_id)
         _check(payment, amount_rupiah)
-        request = _create(payment, amount_rupiah, reason=reason, requested_by=user)
-        _note(request, user, "refund requested", reason=reason, amount_rupiah=amount_rupiah)
+        request = _create(
+            payment, amount_rupiah, reason=reason, requested_by=audit.user_named(actor)
+        )
+        _note(request, actor, "refund requested", reason=reason, amount_rupiah=amount_rupiah)
     return request
 
 
-def agree_to_refund(*, request_id: int, user: Any) -> RefundRequest:
+def agree_to_refund(*, request_id: int, actor: str) -> RefundRequest:
     """Agree to what another person asked for; the gateway is asked for it at once, by the relay.
 
-    Raises `NotRequested`, `SamePerson` and `CannotDecide`.
+    Raises `NotRequested`, `SamePerson`, `CannotDecide` and `UnknownActor`.
     """
     with transaction.atomic():
         request, payment = _lock(request_id, _Status.REQUESTED)
+        user = audit.user_named(actor)
         if request.requested_by_id == user.pk:
             raise SamePerson(SamePerson.__doc__)
         _check(payment, request.amount_rupiah)
         request.agreed_by, request.agreed_at = user, timezone.now()
         request.status, request.next_try_at = _Status.DECIDED, timezone.now()
         request.save()
-        _note(request, user, "refund agreed", amount_rupiah=request.amount_rupiah)
+        _note(request, actor, "refund agreed", amount_rupiah=request.amount_rupiah)
     log.info("refund_decided", payment_id=str(payment.pk), amount_rupiah=request.amount_rupiah)
     return request
 
 
-def withdraw_refund(*, request_id: int, reason: str, user: Any) -> RefundRequest:
+def withdraw_refund(*, request_id: int, reason: str, actor: str) -> RefundRequest:
     """Take back what nobody has agreed to yet. Raises `NotRequested` and `ReasonMissing`."""
     audit.check_reason(reason)
     with transaction.atomic():
         request, _ = _lock(request_id, _Status.REQUESTED)
         request.status = _Status.WITHDRAWN
         request.save()
-        _note(request, user, "refund withdrawn", reason=reason)
+        _note(request, actor, "refund withdrawn", reason=reason)
     return request
 
 
@@ -107,11 +111,11 @@ def refund_held(hold: Hold, *, requested_by: Any, agreed_by: Any, reason: str) -
     request.save()
 
 
-def transferred(*, request_id: int, reason: str, user: Any) -> RefundRequest:
+def transferred(*, request_id: int, reason: str, actor: str) -> RefundRequest:
     """Record that money which the gateway cannot refund was transferred by hand.
 
-    Two persons have decided the refund; this says that it was done. Raises `NotRequested` and
-    `ReasonMissing`.
+    Two persons have decided the refund; this says that it was done. Raises `NotRequested`,
+    `ReasonMissing` and `UnknownActor`.
     """
     audit.check_reason(reason)
     with transaction.atomic():
@@ -127,9 +131,9 @@ def transferred(*, request_id: int, reason: str, user: Any) -> RefundRequest:
         )
         for hold in holds:
             hold.payment = payment
-            close_hold(order, hold, how=Decision.DISMISS, reason=reason, user=user)
+            close_hold(order, hold, how=Decision.DISMISS, reason=reason, actor=actor)
         align(order, event_id=new_event_id("refund", request.key, "transferred"), reason=reason)
-        _note(request, user, "refund transferred by hand", reason=reason)
+        _note(request, actor, "refund transferred by hand", reason=reason)
     return request
 
 
@@ -276,11 +280,5 @@ def _lock(request_id: int, status: str) -> tuple[RefundRequest, Payment]:
     return request, payment
 
 
-def _note(request: RefundRequest, user: Any, action: str, **details: Any) -> None:
-    audit.record(
-        actor=user.get_username(),
-        action=action,
-        subject=request.payment,
-        name=str(request.payment),
-        **details,
-    )
+def _note(request: RefundRequest, actor: str, action: str, **details: Any) -> None:
+    audit.record(actor=actor, action=action, subject=request.payment, **details)

@@ -1,7 +1,6 @@
 """Goods that go out, and that come back. Nothing is shipped without its money."""
 
 from datetime import datetime, timedelta
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -25,7 +24,7 @@ _LONGEST_NUMBER = 64
 
 
 def ship(
-    *, order_id: UUID | str, shipped_at: datetime, tracking_number: str = "", user: Any
+    *, order_id: UUID | str, shipped_at: datetime, tracking_number: str = "", actor: str
 ) -> Order:
     """Record that the goods of an order went out.
 
@@ -45,10 +44,9 @@ def ship(
         order.tracking_number = tracking_number
         order.save(update_fields=["shipped_at", "tracking_number", "updated_at"])
         audit.record(
-            actor=user.get_username(),
+            actor=actor,
             action="shipped",
             subject=order,
-            name=order.number,
             shipped_at=shipped_at.isoformat(),
             tracking_number=tracking_number,
         )
@@ -56,10 +54,10 @@ def ship(
     return order
 
 
-def take_back(*, order_id: UUID | str, reason: str, user: Any) -> Order:
+def take_back(*, order_id: UUID | str, reason: str, actor: str) -> Order:
     """Record that shipped goods came back: they are on the shelf again, if the money is gone.
 
-    Raises `OrderNotFound`, `NotShipped` and `ReasonMissing`.
+    Raises `OrderNotFound`, `NotShipped`, `ReasonMissing` and `UnknownActor`.
     """
     audit.check_reason(reason)
     with transaction.atomic():
@@ -72,15 +70,9 @@ def take_back(*, order_id: UUID | str, reason: str, user: Any) -> Order:
         for hold in open_holds(order.pk):
             if hold.code == HoldCode.GOODS_OUT:
                 close_hold(
-                    order, hold, how=Decision.RESOLVED, reason="the goods came back", user=user
+                    order, hold, how=Decision.RESOLVED, reason="the goods came back", actor=actor
                 )
-        audit.record(
-            actor=user.get_username(),
-            action="goods taken back",
-            subject=order,
-            name=order.number,
-            reason=reason,
-        )
+        audit.record(actor=actor, action="goods taken back", subject=order, reason=reason)
     log.info("goods_taken_back", order_id=str(order.pk))
     return order
 

@@ -4,7 +4,6 @@ Those that nobody could read are dismissed here too; `payments.notifications` re
 """
 
 from collections.abc import Iterable
-from typing import Any
 from uuid import UUID
 
 import structlog
@@ -26,7 +25,7 @@ log = structlog.get_logger(__name__)
 _Outcome = PaymentNotification.Outcome
 
 
-def match(*, notification_id: int, order: str, reason: str, user: Any) -> Payment:
+def match(*, notification_id: int, order: str, reason: str, actor: str) -> Payment:
     """Match an unmatched notification to the order with this number or id.
 
     It pays nothing yet: the payment and the order are held, because the gateway did not name the
@@ -45,10 +44,9 @@ def match(*, notification_id: int, order: str, reason: str, user: Any) -> Paymen
         applied = apply_report(payment, reported, stored)
         stored.decide(payment=payment, outcome=applied.outcome, reason=applied.reason)
         audit.record(
-            actor=user.get_username(),
+            actor=actor,
             action="matched to an order",
             subject=stored,
-            name=str(stored),
             order=found.number,
             payment=str(payment.pk),
             reason=reason,
@@ -57,7 +55,7 @@ def match(*, notification_id: int, order: str, reason: str, user: Any) -> Paymen
     return payment
 
 
-def dismiss(*, notification_id: int, reason: str, user: Any) -> PaymentNotification:
+def dismiss(*, notification_id: int, reason: str, actor: str) -> PaymentNotification:
     """End the wait of an unmatched or unreadable notification: nothing is to be done for it.
 
     Raises `NotUnmatched` and `ReasonMissing`.
@@ -66,13 +64,7 @@ def dismiss(*, notification_id: int, reason: str, user: Any) -> PaymentNotificat
     with transaction.atomic():
         stored = _lock_open(notification_id, PaymentNotification.OPEN)
         stored.dismiss(reason=f"dismissed: {reason}"[:255])
-        audit.record(
-            actor=user.get_username(),
-            action="dismissed",
-            subject=stored,
-            name=str(stored),
-            reason=reason,
-        )
+        audit.record(actor=actor, action="dismissed", subject=stored, reason=reason)
     log.info("notification_dismissed", provider=stored.provider)
     return stored
 

@@ -11,7 +11,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 
-from skincare.events.exceptions import ReasonMissing
+from skincare.events.exceptions import ReasonMissing, UnknownActor
 
 #: What `record` is given where somebody deletes a message of the dead-letter queue for ever.
 DISCARDED: Final = "discarded from the dead-letter queue"
@@ -26,29 +26,38 @@ def check_reason(reason: str) -> None:
         raise ReasonMissing(ReasonMissing.__doc__)
 
 
-def record(
-    *, actor: str, action: str, subject: Model | None, name: str, **details: Any
-) -> LogEntry:
-    """Write that `actor` has done `action` to `subject`, a row, or to what only has a `name`.
+def record(*, actor: str, action: str, subject: Model | str, **details: Any) -> LogEntry:
+    """Write that `actor` has done `action` to `subject`: a row, or the name of what has none.
 
     `actor` is a user's name. One that no user has, such as "root@web-1" from manage.py, is kept in
     the text, and the entry belongs to the user "manage.py", who cannot log in. `details` are kept
     as JSON: give ids and reasons, nothing personal.
     """
-    users = get_user_model()
-    user = users.objects.filter(**{users.USERNAME_FIELD: actor}).first()
-    if user is None:
+    row = None if isinstance(subject, str) else subject
+    name = str(subject)
+    try:
+        user = user_named(actor)
+    except UnknownActor:
         user = _system_user()
         details = {"by": actor, **details}
     text = f"{action}: {json.dumps(details, ensure_ascii=False)}" if details else action
     return LogEntry.objects.create(
         user=user,
-        content_type=ContentType.objects.get_for_model(subject) if subject else None,
-        object_id=str(subject.pk) if subject else name,
+        content_type=ContentType.objects.get_for_model(row) if row else None,
+        object_id=str(row.pk) if row else name,
         object_repr=name[:200],
         action_flag=CHANGE,
         change_message=text,
     )
+
+
+def user_named(actor: str) -> Any:
+    """Return the user of that name, for a row that keeps who did it. Raises `UnknownActor`."""
+    users = get_user_model()
+    user = users.objects.filter(**{users.USERNAME_FIELD: actor}).first()
+    if user is None:
+        raise UnknownActor(actor)
+    return user
 
 
 def _system_user() -> Any:

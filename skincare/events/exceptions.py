@@ -81,5 +81,9 @@ class StillInProgress(Exception):
     """A worker holds the event; its lease must end first."""
 
 
+class UnknownActor(Exception):
+    """No user has this name: what is decided here is kept with the user who decides."""
+
+
 class ReasonMissing(Exception):
     """Say why: the reason is kept for whoever looks later."""

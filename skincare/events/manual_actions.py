@@ -72,9 +72,7 @@ def skip(event_id: str, *, reason: str, actor: str) -> ProcessedEvent:
     audit.check_reason(reason)
     with transaction.atomic():
         processed = skip_event(event_id, f"skipped by hand: {reason}")
-        audit.record(
-            actor=actor, action="skipped", subject=processed, name=str(processed), reason=reason
-        )
+        audit.record(actor=actor, action="skipped", subject=processed, reason=reason)
     log.info("event_skipped_by_hand", event_id=event_id, event_type=processed.event_type)
     return processed
 
@@ -142,7 +140,6 @@ def _replayed(
         actor=actor,
         action="put back on the queue",
         subject=processed or OutboxEvent.objects.get(event_id=event_id),
-        name=f"{event_type} {event_id}",
         will=replayed.repeats,
         force=force,
     )

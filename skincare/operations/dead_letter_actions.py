@@ -235,18 +235,17 @@ def _settle(
 
 def _note_discard(dead_letter: DeadLetterMessage, *, reason: str, actor: str) -> None:
     body = hashlib.sha256(dead_letter.body.encode("utf-8", "surrogatepass")).hexdigest()
+    event = dead_letter.event
+    name = f"{event.event_type} {event.event_id}" if event else dead_letter.message_id
     with transaction.atomic():
         audit.record(
             actor=actor,
             action=audit.DISCARDED,
-            subject=dead_letter.processed or dead_letter.published,
-            name=f"{dead_letter.event_type} {dead_letter.event_id}"
-            if dead_letter.event
-            else dead_letter.message_id,
+            subject=dead_letter.processed or dead_letter.published or name,
             reason=reason,
             message_id=dead_letter.message_id,
             state=dead_letter.state.value,
-            event=dead_letter.event.document() if dead_letter.event else None,
+            event=event.document() if event else None,
             body_sha256=body,
         )
     log.info(

@@ -22,7 +22,7 @@ from orders.exceptions import (
 from orders.models import Order, StockMovement
 from payments import shipping
 from skincare.events.exceptions import InvalidMoment, ReasonMissing
-from skincare.operations.base_view import page_for, refuse, show
+from skincare.operations.base_view import actor_of, page_for, refuse, show
 
 _REFUSALS = (
     AlreadyReceived,
@@ -63,14 +63,14 @@ def ship(request: HttpRequest, order_id: UUID) -> HttpResponse:
 def _ship_or_take_back(request: HttpRequest, order_id: UUID) -> str:
     if request.POST.get("action") == "take_back":
         shipping.take_back(
-            order_id=order_id, reason=request.POST.get("reason", ""), user=request.user
+            order_id=order_id, reason=request.POST.get("reason", ""), actor=actor_of(request)
         )
         return "The goods are back."
     shipping.ship(
         order_id=order_id,
         shipped_at=_moment(request.POST.get("shipped_at", "")),
         tracking_number=request.POST.get("tracking_number", ""),
-        user=request.user,
+        actor=actor_of(request),
     )
     return "Shipped."
 
@@ -87,7 +87,7 @@ def receive(request: HttpRequest) -> HttpResponse:
                 sku=request.POST.get("sku", ""),
                 pieces=_pieces(request.POST.get("pieces", "")),
                 delivery=request.POST.get("delivery", ""),
-                user=request.user,
+                actor=actor_of(request),
             )
         except _REFUSALS as error:
             return refuse(request, error, to="operations:receive_goods")

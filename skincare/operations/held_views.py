@@ -18,7 +18,7 @@ from payments.hold_codes import FOUR_EYES, Decision
 from payments.holds import open_holds
 from payments.models import Hold, Payment, PaymentNotification
 from skincare.events.exceptions import ReasonMissing
-from skincare.operations.base_view import page_for, refuse, show
+from skincare.operations.base_view import actor_of, page_for, refuse, show
 
 #: Rows of each list; the oldest come first.
 SHOWN: Final = 100
@@ -129,23 +129,25 @@ def _decide_hold(
         "request": (
             "payments.request_acceptance",
             lambda: decisions.request_decision(
-                hold_id=hold.pk, decision=decision, reason=reason, user=request.user
+                hold_id=hold.pk, decision=decision, reason=reason, actor=actor_of(request)
             ),
             "Asked for. Another person has to accept.",
         ),
         "accept": (
             "payments.accept_held",
-            lambda: decisions.accept_request(hold_id=hold.pk, user=request.user),
+            lambda: decisions.accept_request(hold_id=hold.pk, actor=actor_of(request)),
             "Accepted.",
         ),
         "dismiss": (
             _may_end(hold),
-            lambda: decisions.dismiss(hold_id=hold.pk, reason=reason, user=request.user),
+            lambda: decisions.dismiss(hold_id=hold.pk, reason=reason, actor=actor_of(request)),
             "This hold is over.",
         ),
         "cancel": (
             "orders.release_order",
-            lambda: decisions.decide_to_cancel(hold_id=hold.pk, reason=reason, user=request.user),
+            lambda: decisions.decide_to_cancel(
+                hold_id=hold.pk, reason=reason, actor=actor_of(request)
+            ),
             "The order is cancelled.",
         ),
     }
@@ -161,20 +163,25 @@ def unmatched(request: HttpRequest, notification_id: int) -> HttpResponse:
         "match": (
             "payments.match_notification",
             lambda: unmatched_notifications.match(
-                notification_id=notification_id, order=order_name, reason=reason, user=request.user
+                notification_id=notification_id,
+                order=order_name,
+                reason=reason,
+                actor=actor_of(request),
             ),
             "Matched. The payment is held until it is accepted.",
         ),
         "dismiss": (
             "payments.match_notification",
             lambda: unmatched_notifications.dismiss(
-                notification_id=notification_id, reason=reason, user=request.user
+                notification_id=notification_id, reason=reason, actor=actor_of(request)
             ),
             "Dismissed: nothing is to be done for it.",
         ),
         "read": (
             "payments.match_notification",
-            lambda: notifications.read_again(notification_id=notification_id, user=request.user),
+            lambda: notifications.read_again(
+                notification_id=notification_id, actor=actor_of(request)
+            ),
             "Read: what it says is a notification of its own now.",
         ),
     }

@@ -28,9 +28,7 @@ def redrive_native(*, actor: str, progress: Progress | None = None) -> Move:
     queue = open_dead_letter_queue()
     total = queue.depth().visible
     # Before the start: a move without its entry would be worse than an entry without a move.
-    audit.record(
-        actor=actor, action="moved back natively", subject=None, name=queue.name, messages=total
-    )
+    audit.record(actor=actor, action="moved back natively", subject=queue.name, messages=total)
     queue.start_move()
     log.info("dead_letters_move_started", queue=queue.name, messages=total)
     move = queue.move()

@@ -128,7 +128,7 @@ def test_what_is_in_the_dead_letter_queue_is_a_persons_matter(
 def test_what_a_person_discarded_stays_away() -> None:
     event = sent(ago=HOUR)
     row = OutboxEvent.objects.get(event_id=event.event_id)
-    audit.record(actor="sari", action=audit.DISCARDED, subject=row, name=str(row), reason="a test")
+    audit.record(actor="sari", action=audit.DISCARDED, subject=row, reason="a test")
 
     assert Sweep().run() == []
 

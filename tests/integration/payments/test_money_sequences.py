@@ -276,7 +276,7 @@ def decide(draw: random.Random, order: Order, ayu: Any, budi: Any) -> str:
     if not holds or draw.random() < 0.1:
         try:
             with transaction.atomic():
-                decisions.cancel_order(order_id=order.pk, reason="x", user=ayu)
+                decisions.cancel_order(order_id=order.pk, reason="x", actor=ayu.username)
         except (AlreadyRequested, CannotDecide) as error:
             return f"cannot cancel: {error}"
         return "cancel"
@@ -285,12 +285,14 @@ def decide(draw: random.Random, order: Order, ayu: Any, budi: Any) -> str:
     try:
         with transaction.atomic():
             if decision in FOUR_EYES:
-                decisions.request_decision(hold_id=hold.pk, decision=decision, reason="x", user=ayu)
-                decisions.accept_request(hold_id=hold.pk, user=budi)
+                decisions.request_decision(
+                    hold_id=hold.pk, decision=decision, reason="x", actor=ayu.username
+                )
+                decisions.accept_request(hold_id=hold.pk, actor=budi.username)
             elif decision == "cancel":
-                decisions.decide_to_cancel(hold_id=hold.pk, reason="x", user=ayu)
+                decisions.decide_to_cancel(hold_id=hold.pk, reason="x", actor=ayu.username)
             else:
-                decisions.dismiss(hold_id=hold.pk, reason="x", user=ayu)
+                decisions.dismiss(hold_id=hold.pk, reason="x", actor=ayu.username)
     except (AlreadyRequested, CannotDecide) as error:
         return f"cannot {decision} {hold}: {error}"
     return f"{decision} {hold}"

@@ -60,9 +60,9 @@ def paid(gateways: Simulator, name: str, *, method: str = "qris", channel: str =
 def decide(order: Order, amount: int, ayu: Any, budi: Any) -> RefundRequest:
     payment = Payment.objects.get(order=order)
     request = request_refund(
-        payment_id=payment.pk, amount_rupiah=amount, reason="returned", user=ayu
+        payment_id=payment.pk, amount_rupiah=amount, reason="returned", actor=ayu.username
     )
-    return agree_to_refund(request_id=request.pk, user=budi)
+    return agree_to_refund(request_id=request.pk, actor=budi.username)
 
 
 def send(gateways: Simulator) -> None:
@@ -159,12 +159,12 @@ def test_who_asks_cannot_agree_and_one_refund_is_under_way_at_a_time(
     request = request_refund(amount_rupiah=1000, **ask)
 
     with pytest.raises(SamePerson):
-        agree_to_refund(request_id=request.pk, user=ayu)
+        agree_to_refund(request_id=request.pk, actor=ayu.username)
     with pytest.raises(AlreadyRequested):
         request_refund(amount_rupiah=2000, **ask)
-    withdraw_refund(request_id=request.pk, reason="a mistake", user=ayu)
+    withdraw_refund(request_id=request.pk, reason="a mistake", actor=ayu.username)
     with pytest.raises(NotRequested):
-        agree_to_refund(request_id=request.pk, user=budi)
+        agree_to_refund(request_id=request.pk, actor=budi.username)
     for amount in (0, TOTAL + 1):
         with pytest.raises(CannotDecide):
             request_refund(amount_rupiah=amount, **ask)
@@ -184,7 +184,7 @@ def test_a_virtual_account_is_held_until_somebody_has_transferred_the_money(
     request.refresh_from_db()
     assert (request.status, held_for(work(order))) == ("by_hand", ["transfer_by_hand"])
 
-    transferred(request_id=request.pk, reason="bank transfer 4711", user=ayu)
+    transferred(request_id=request.pk, reason="bank transfer 4711", actor=ayu.username)
 
     work(order)
     assert (order.status, order.refunded_rupiah, held_for(order)) == ("refunded", TOTAL, [])

@@ -127,7 +127,7 @@ def test_a_new_release_reads_again_what_an_older_one_could_not(
     assert (stored().outcome, the_payment(order).status) == ("unreadable", "pending")
 
     ayu = get_user_model().objects.create_user("ayu")
-    received = read_again(notification_id=stored().pk, user=ayu)
+    received = read_again(notification_id=stored().pk, actor=ayu.username)
 
     assert received.outcome == "applied"
     assert consume_all(order).status == "paid"

@@ -48,7 +48,7 @@ def test_matching_holds_until_another_person_accepts(
     name = order.number.lower() if named_by == "number" else str(order.pk)
 
     payment = unmatched.match(
-        notification_id=notification.pk, order=name, reason="told by phone", user=ayu
+        notification_id=notification.pk, order=name, reason="told by phone", actor=ayu.username
     )
 
     assert payment == the_payment(order)
@@ -59,10 +59,13 @@ def test_matching_holds_until_another_person_accepts(
     # Then as any held payment.
     [hold] = open_holds(order.pk)
     decisions.request_decision(
-        hold_id=hold.pk, decision=Decision.ACCEPT, reason="checked at the gateway", user=ayu
+        hold_id=hold.pk,
+        decision=Decision.ACCEPT,
+        reason="checked at the gateway",
+        actor=ayu.username,
     )
     budi = get_user_model().objects.create_user("budi")
-    decisions.accept_request(hold_id=hold.pk, user=budi)
+    decisions.accept_request(hold_id=hold.pk, actor=budi.username)
     assert consume_all(order).status == "paid"
 
 
@@ -70,14 +73,16 @@ def test_a_repeat_after_matching_changes_nothing(
     notification: PaymentNotification, ayu: Any
 ) -> None:
     order = an_order()
-    unmatched.match(notification_id=notification.pk, order=order.number, reason="x", user=ayu)
+    unmatched.match(
+        notification_id=notification.pk, order=order.number, reason="x", actor=ayu.username
+    )
 
     assert midtrans_posts(midtrans.card("settlement", order_id=LOST)).status_code == 200
     assert the_payment(order).is_held
 
 
 def test_dismissed_is_answered_with_200(notification: PaymentNotification, ayu: Any) -> None:
-    unmatched.dismiss(notification_id=notification.pk, reason="another shop's", user=ayu)
+    unmatched.dismiss(notification_id=notification.pk, reason="another shop's", actor=ayu.username)
 
     notification.refresh_from_db()
     assert (notification.outcome, notification.reason) == ("dismissed", "dismissed: another shop's")
@@ -86,27 +91,33 @@ def test_dismissed_is_answered_with_200(notification: PaymentNotification, ayu: 
 
 
 def test_what_has_an_outcome_is_refused(notification: PaymentNotification, ayu: Any) -> None:
-    unmatched.dismiss(notification_id=notification.pk, reason="another shop's", user=ayu)
+    unmatched.dismiss(notification_id=notification.pk, reason="another shop's", actor=ayu.username)
     order = an_order()
 
     with pytest.raises(exceptions.NotUnmatched):
-        unmatched.dismiss(notification_id=notification.pk, reason="again", user=ayu)
+        unmatched.dismiss(notification_id=notification.pk, reason="again", actor=ayu.username)
     with pytest.raises(exceptions.NotUnmatched):
-        unmatched.match(notification_id=notification.pk, order=order.number, reason="x", user=ayu)
+        unmatched.match(
+            notification_id=notification.pk, order=order.number, reason="x", actor=ayu.username
+        )
 
 
 def test_an_unknown_order_is_refused(notification: PaymentNotification, ayu: Any) -> None:
     for name in ("SK-0000-0000", str(uuid4())):
         with pytest.raises(OrderNotFound):
-            unmatched.match(notification_id=notification.pk, order=name, reason="x", user=ayu)
+            unmatched.match(
+                notification_id=notification.pk, order=name, reason="x", actor=ayu.username
+            )
 
 
 def test_a_reason_is_needed(notification: PaymentNotification, ayu: Any) -> None:
     order: Order = an_order()
     with pytest.raises(ReasonMissing):
-        unmatched.match(notification_id=notification.pk, order=order.number, reason="", user=ayu)
+        unmatched.match(
+            notification_id=notification.pk, order=order.number, reason="", actor=ayu.username
+        )
     with pytest.raises(ReasonMissing):
-        unmatched.dismiss(notification_id=notification.pk, reason="", user=ayu)
+        unmatched.dismiss(notification_id=notification.pk, reason="", actor=ayu.username)
 
 
 def test_a_transaction_of_another_order_is_refused(ayu: Any) -> None:
@@ -119,4 +130,4 @@ def test_a_transaction_of_another_order_is_refused(ayu: Any) -> None:
     )
 
     with pytest.raises(exceptions.AnotherOrder):
-        unmatched.match(notification_id=lost.pk, order=mine.number, reason="x", user=ayu)
+        unmatched.match(notification_id=lost.pk, order=mine.number, reason="x", actor=ayu.username)

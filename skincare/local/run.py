@@ -19,6 +19,7 @@ from types import FrameType
 
 from skincare.local.code_watch import CodeWatch
 from skincare.local.control import PROGRAMS, VERBS, Control, Order
+from skincare.local.loopback import go_past_proxies
 from skincare.local.shell_environment import write_environment
 from skincare.local.sqs import free_port
 from skincare.local.stack import PROJECT, RUN_FOLDER, START_SECONDS, Stack
@@ -39,6 +40,7 @@ def main() -> int:
     folder: Path = parser.parse_args().folder.absolute()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)
+    go_past_proxies()
     try:
         with the_only_run(folder):
             run(folder)

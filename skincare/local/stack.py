@@ -5,24 +5,21 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+import boto3
 import psycopg
 import requests
-from django.conf import settings
 
 from skincare.local.kept import Kept
-from skincare.local.loopback import go_past_proxies, past_proxies
+from skincare.local.loopback import past_proxies
 from skincare.local.postgres import database
 from skincare.local.servers import Gateways, LocalServer, MailServer, ShopWindow
 from skincare.local.sqs import CLIENT_ENVIRONMENT, sqs_endpoint
 from skincare.local.supervised import ProgramError, Supervised
-from skincare.sqs.client import make_client
-from skincare.sqs.policy import SQSPolicy
-from skincare.sqs.queues import create_queue_pair
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -31,7 +28,6 @@ PROJECT = Path(__file__).parents[2]
 RUN_FOLDER = PROJECT / "var" / "run"
 MAIL_PAGE_PORT = 8025
 WINDOW_PORT = 8080
-QUEUE = "skincare-order-events"
 WORKER_PROCESSES = 2
 WEB = (sys.executable, "-m", "gunicorn", "skincare.wsgi", "--workers=1", "--threads=8")
 WORKER = (sys.executable, "-m", "celery", "-A", "skincare", "worker")
@@ -51,7 +47,6 @@ class Stack:
 
         keep: the database of our own stays there too, for the next start.
         """
-        go_past_proxies()
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.emails = folder / "emails"
@@ -88,7 +83,8 @@ class Stack:
                 sqs_endpoint(preferred_port=self.kept.port("SQS") if self._keep else 0)
             )
             self.environment = self._environment(endpoint)
-            self.sqs, self.queue_url, self.dlq_url = make_queues(endpoint, self.environment)
+            self.sqs = make_client(endpoint, self.environment)
+            self.queue_url, self.dlq_url = self._make_queues()
             self.environment["ORDER_EVENTS_QUEUE_URL"] = self.queue_url
             programs = [
                 (server, stack.enter_context(self._run(server.name, server.command())))
@@ -123,14 +119,7 @@ class Stack:
 
     def manage(self, *arguments: str, **environment: str) -> str:
         """Run one of Django's commands. Raises ProgramError with its output when it fails."""
-        done = subprocess.run(  # noqa: S603 our own command
-            [sys.executable, "manage.py", *arguments],
-            cwd=PROJECT,
-            env=self.environment | environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        done = self._python("manage.py", *arguments, stderr=subprocess.STDOUT, **environment)
         if done.returncode:
             raise ProgramError(f"manage.py {arguments[0]} failed\n{done.stdout}")
         return done.stdout
@@ -175,6 +164,27 @@ class Stack:
             own |= server.environment()
         return own
 
+    def _make_queues(self) -> tuple[str, str]:
+        """Make queue and dead-letter queue with production's attributes; return both URLs."""
+        done = self._python("-m", "skincare.local.queues")
+        if done.returncode:
+            raise ProgramError(f"the queues could not be made\n{done.stderr}")
+        url, dlq_url = done.stdout.split()
+        return url, dlq_url
+
+    def _python(
+        self, *arguments: str, stderr: int = subprocess.PIPE, **environment: str
+    ) -> "subprocess.CompletedProcess[str]":
+        """Run a program of ours to its end, in the shop's environment."""
+        return subprocess.run(  # noqa: S603 our own command
+            [sys.executable, *arguments],
+            cwd=PROJECT,
+            env=self.environment | environment,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        )
+
     def _start(
         self,
         name: str,
@@ -211,20 +221,12 @@ class Stack:
             return False
 
 
-def make_queues(endpoint: str, environment: dict[str, str]) -> "tuple[SQSClient, str, str]":
-    """Make queue and DLQ with production's attributes; returns a client and both URLs."""
-    os.environ |= {name: environment[name] for name in environment if name.startswith("AWS_")}
-    policy = production_policy()
-    client = make_client(region=environment["AWS_REGION"], endpoint_url=endpoint, policy=policy)
-    return client, *create_queue_pair(client, name=QUEUE, policy=policy)
-
-
-def production_policy() -> SQSPolicy:
-    """The numbers' one home is the settings. This process takes nothing else from them."""
-    os.environ |= {"DJANGO_SETTINGS_MODULE": "skincare.settings", "APP_ENV": "development"}
-    os.environ |= {
-        "ENV_FILE": "",
-        "LOG_LEVEL": "ERROR",
-    }  # of this process: its output is for a reader
-    policy: SQSPolicy = settings.SQS_POLICY
-    return policy
+def make_client(endpoint: str, environment: Mapping[str, str]) -> "SQSClient":
+    """Return a client with the credentials of the shop's environment, not of this process's."""
+    session = boto3.session.Session(
+        region_name=environment["AWS_REGION"],
+        aws_access_key_id=environment.get("AWS_ACCESS_KEY_ID"),
+        aws_secret_access_key=environment.get("AWS_SECRET_ACCESS_KEY"),
+        aws_session_token=environment.get("AWS_SESSION_TOKEN"),
+    )
+    return session.client("sqs", endpoint_url=endpoint)

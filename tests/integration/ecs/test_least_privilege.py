@@ -1,6 +1,5 @@
 """The API and the worker do all of the demo with no more than their task roles allow."""
 
-import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -87,13 +86,9 @@ class ConfinedStack(Stack):
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfinedStack]:
-    before = dict(os.environ)
-    for name in ("DATABASE_URL", "SQS_ENDPOINT_URL"):
-        os.environ.pop(name, None)  # the stack makes servers of its own
-    with ExitStack() as closing:
-        # It leaves marks in the environment, which later tests' processes would inherit.
-        closing.callback(os.environ.update, before)
-        closing.callback(os.environ.clear)
+    with ExitStack() as closing, pytest.MonkeyPatch.context() as patch:
+        for name in ("DATABASE_URL", "SQS_ENDPOINT_URL"):
+            patch.delenv(name, raising=False)  # the stack makes servers of its own
         folder = tmp_path_factory.mktemp("confined")
         with ConfinedStack(folder, closing) as stack:
             yield stack

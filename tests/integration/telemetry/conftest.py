@@ -3,7 +3,6 @@
 import json
 import os
 import socket
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,6 +45,7 @@ class Watched:
     text: str
     private: list[str]
     failing_event_id: str
+    left_the_environment_alone: bool
 
     @property
     def lines(self) -> list[Line]:
@@ -59,33 +59,30 @@ class Watched:
 
 
 @pytest.fixture(scope="package")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+def watched(tmp_path_factory: pytest.TempPathFactory) -> Watched:
     folder = tmp_path_factory.mktemp("watched")
-    environment = dict(os.environ)
-    try:
-        with SentryServer() as sentry, WatchedStack(folder, sentry) as stack:
-            demonstration = Demonstration(stack)
-            demonstration.run()
-            assert all(row.is_right for row in demonstration.rows), demonstration.rows
-            private = _tempt(stack)
-            failing = _send_an_event_that_fails(stack)
-            wait_until(
-                lambda: any(r.get("tags", {}).get("receive_count") == "5" for r in sentry.reports),
-                seconds=30,
-                what="the report of the last receive",
-            )
-            private += [*_secrets(stack), *_emails(stack), "this is not an event"]
-        yield Watched(
-            web=read_log(folder / "web.log"),
-            worker=read_log(folder / "worker.log"),
-            reports=sentry.reports,
-            text=(folder / "web.log").read_text() + (folder / "worker.log").read_text(),
-            private=private,
-            failing_event_id=failing,
+    before = dict(os.environ)
+    with SentryServer() as sentry, WatchedStack(folder, sentry) as stack:
+        demonstration = Demonstration(stack)
+        demonstration.run()
+        assert all(row.is_right for row in demonstration.rows), demonstration.rows
+        private = _tempt(stack)
+        failing = _send_an_event_that_fails(stack)
+        wait_until(
+            lambda: any(r.get("tags", {}).get("receive_count") == "5" for r in sentry.reports),
+            seconds=30,
+            what="the report of the last receive",
         )
-    finally:
-        os.environ.clear()
-        os.environ.update(environment)
+        private += [*_secrets(stack), *_emails(stack), "this is not an event"]
+    return Watched(
+        web=read_log(folder / "web.log"),
+        worker=read_log(folder / "worker.log"),
+        reports=sentry.reports,
+        text=(folder / "web.log").read_text() + (folder / "worker.log").read_text(),
+        private=private,
+        failing_event_id=failing,
+        left_the_environment_alone=os.environ == before,
+    )
 
 
 def _secrets(stack: Stack) -> list[str]:

@@ -123,3 +123,7 @@ def test_a_failure_in_a_forked_child_is_reported_as_one_issue(watched: Watched) 
         assert report["tags"]["request_id"] == "request-of-the-failure"
         assert (report["release"], report["environment"]) == ("v1.2.3", "development")
     assert [report for report in watched.reports if "unexpected" in report] == []
+
+
+def test_whoever_starts_the_shop_keeps_an_environment_of_its_own(watched: Watched) -> None:
+    assert watched.left_the_environment_alone

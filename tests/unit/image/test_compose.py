@@ -10,8 +10,9 @@ import yaml
 from django.conf import settings
 from django.urls import resolve
 
+from skincare.local.queues import QUEUE
 from skincare.local.servers import Gateways, MailServer, ShopWindow
-from skincare.local.stack import QUEUE, WINDOW_PORT
+from skincare.local.stack import WINDOW_PORT
 from tests.unit.test_settings import variables_read
 
 ROOT = Path(settings.BASE_DIR)

@@ -86,7 +86,7 @@ ecs: setup .venv/aws-emulator/.ready .venv/localemu/.ready ## Create the templat
 scaling: setup ## Simulate the workers' scaling policy on a sale: tables and picture of docs/scaling
 	@$(BIN)/python -m docs.scaling $(ARGS)
 
-requirements: setup ## Resolve requirements/*.in anew into the pinned *.txt (UPGRADE=--upgrade for new releases)
+requirements: setup ## Resolve requirements/*.in into the pinned *.txt (UPGRADE=--upgrade for new releases)
 	for name in base production dev $(TOOLS); do \
 		$(COMPILE) $(UPGRADE) requirements/$$name.in -o requirements/$$name.txt || exit; \
 	done

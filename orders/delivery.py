@@ -1,6 +1,6 @@
 """Handing an email to the provider: what is tried again here, hours later, by the queue, or never.
 
-Errors of the provider are told by their code only: its own words can hold the buyer's address.
+Of the provider's errors only the code is kept: its own words can hold the buyer's address.
 """
 
 import random

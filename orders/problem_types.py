@@ -1,6 +1,6 @@
 """Every kind of problem that the API answers with: its name, status, title, and what to do then.
 
-`GET /v1/problems` and the OpenAPI document tell them from here.
+`GET /v1/problems` and the OpenAPI document are made from this list.
 """
 
 from dataclasses import dataclass

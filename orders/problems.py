@@ -34,7 +34,7 @@ class ProblemDocument(TypedDict):
 
 
 class Problem(Exception):
-    """A request that is refused, with all that the caller is told.
+    """A request that is refused, with everything that its answer says.
 
     `type` is the stable kebab-case name of the kind of problem (or `about:blank`), `title` its
     sentence that is the same each time, `detail` what is wrong this time, `errors` the fields to

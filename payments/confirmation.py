@@ -127,7 +127,7 @@ def apply_answer(order: Order, payment: Payment, asked: Asked) -> bool:
     if answer is not None:
         about = lock_reported_payment(answer)
         if about is None or about.pk != payment.pk:
-            # Asked by our reference, it told of a transaction that another payment has.
+            # Asked by our reference, it answered with a transaction that another payment has.
             asked = Asked(None, f"it tells of transaction {answer.transaction_id}")
         else:
             stored = store(answer)

@@ -83,7 +83,7 @@ def _event_id(payment: Payment, state: str, occurrence: int) -> str:
 
 
 def _transaction(payment: Payment) -> str:
-    # Another producer can tell of a payment before its gateway does.
+    # Another producer can report a payment before its gateway does.
     return payment.transaction_id or str(payment.pk)
 
 

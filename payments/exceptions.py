@@ -109,7 +109,7 @@ class PaymentNotFound(TerminalError):
 
 
 class ContradictsPayment(TerminalError):
-    """The payment cannot be in the state that the event tells of."""
+    """The payment cannot be in the state that the event reports."""
 
 
 class WrongAmount(TerminalError):

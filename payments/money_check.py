@@ -1,7 +1,7 @@
 """Do orders, payments, holds and stock agree? Everything is recomputed, and nothing is changed.
 
-What is on its way is no fault: an order whose event a worker has still to process is left out for
-an hour.
+What is still on its way is not a fault: an order whose event a worker has still to process is
+left out for an hour.
 """
 
 from collections import defaultdict

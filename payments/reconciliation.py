@@ -42,7 +42,7 @@ _AGES: Final = (("10m", timedelta(minutes=10)), ("2h", timedelta(hours=2)))
 
 @dataclass(frozen=True)
 class Found:
-    """What came of asking for one payment. `is_missed`: a webhook should have told it."""
+    """What came of asking for one payment. `is_missed`: a webhook should have reported it."""
 
     payment: Payment
     before: str

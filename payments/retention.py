@@ -22,8 +22,8 @@ def _notifications(before: datetime) -> QuerySet[Any]:
         _Outcome.READ,
         _Outcome.TEST,
     )
-    told = PaymentNotification.objects.filter(received_at__lt=before, outcome__in=ended)
-    return told.order_by("pk")
+    old = PaymentNotification.objects.filter(received_at__lt=before, outcome__in=ended)
+    return old.order_by("pk")
 
 
 RULES: Final = (

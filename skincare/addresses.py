@@ -1,6 +1,6 @@
 """The addresses of the gateways' APIs and of the shop's pages, checked at boot.
 
-What is wrong is told by the variable's name and the fix.
+An error names the variable and the fix.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""What the OpenAPI document shows of each request, answer and problem: one purchase, told through.
+"""What the OpenAPI document shows of each request, answer and problem, along one purchase.
 
 Tests send the requests and hold the answers to what the shop really gives.
 """

@@ -1,4 +1,4 @@
-"""The admin's own configuration: its site asks for a code, and tells of wrong passwords."""
+"""The admin's own configuration: its site asks for a code, and logs wrong passwords."""
 
 from django.contrib.admin.apps import AdminConfig as DjangoAdminConfig
 from django.contrib.auth.signals import user_login_failed

@@ -279,7 +279,7 @@ def check_endpoint_url(name: str, url: str) -> None:
 
 
 def check_sentry_dsn(name: str, dsn: str) -> None:
-    """Raise ImproperlyConfigured for what is not a DSN as Sentry tells it."""
+    """Raise ImproperlyConfigured for what is not a DSN as Sentry shows it."""
     if not re.fullmatch(r"https?://[^/\s:@]+(:[^/\s@]+)?@[^/\s@]+(/[^\s?#]*)?/[0-9]+", dsn):
         raise ImproperlyConfigured(
             f"{name} is not a DSN: copy it from the project's settings in Sentry, in the form "

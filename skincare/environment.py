@@ -1,6 +1,6 @@
 """Reading environment variables: typed, checked, and never repeated in a message.
 
-A wrong value stops the process with the variable's name and the fix. The value itself is not told:
+A wrong value stops the process with the variable's name and the fix. The value itself is not shown:
 what lands in the wrong variable is often a password.
 """
 

@@ -1,8 +1,8 @@
 """All settings of the API and the worker: environment variables, the numbers, then Django.
 
 Every environment variable is documented in `.env.example`. A wrong value stops the process at boot
-with the fix in the message: what one variable can tell is checked here, the numbers below and what
-several must agree on in the apps' checks.
+with the fix in the message: what one variable can get wrong is checked here, the numbers below and
+what several must agree on in the apps' checks.
 """
 
 import os
@@ -53,7 +53,7 @@ if LOG_LEVEL not in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"):
     raise ImproperlyConfigured(
         f"LOG_LEVEL is {LOG_LEVEL[:40]!r}: set it to DEBUG, INFO, WARNING, ERROR or CRITICAL."
     )
-LOGGING_CONFIG = None  # Django's own; ours comes first, to tell what is wrong with the rest
+LOGGING_CONFIG = None  # Django's own; ours comes first, to report what is wrong with the rest
 configure_logging(
     level=LOG_LEVEL, console=APP_ENV == "development", environment=APP_ENV, release=RELEASE
 )
@@ -330,7 +330,7 @@ WEBHOOK_RETRY_AFTER_SECONDS = 60
 WEB_READ_SECONDS = 15
 WEB_WRITE_SECONDS = 60
 WEB_QUEUE_SECONDS = 10
-WEB_RETRY_AFTER_SECONDS = 5  # told to who is refused because too much waits already
+WEB_RETRY_AFTER_SECONDS = 5  # Retry-After of requests refused because too many wait already
 RELAY_IN_PROCESS = True  # a process that publishes also relays; off in tests
 RELAY_SWEEP_SECONDS = 5.0
 RELAY_ROWS = 500  # rows leased at a time, sent in batches of ten

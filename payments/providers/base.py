@@ -1,4 +1,4 @@
-"""The one normal form of what a gateway tells, and what each gateway must be able to do."""
+"""The one normal form of what a gateway reports, and what each gateway must be able to do."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ class GatewayRefund:
 
 @dataclass(frozen=True)
 class GatewayNotification:
-    """What a gateway tells of one transaction, in the words of all gateways.
+    """What a gateway reports about one transaction, in the words of all gateways.
 
     - `identity` is the same for every repeat of this notification, and different for every other.
     - `transaction_id` is the gateway's; `other_ids` are further ids of just this transaction.
@@ -85,7 +85,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Purchase:
-    """What a gateway is told of an order when a payment page is opened.
+    """What a gateway gets to know of an order when a payment page is opened.
 
     - `return_url` is where the buyer goes afterwards.
     - `starts_at` and `minutes` say until when the buyer can pay.

@@ -349,7 +349,7 @@ def _refunds(
     """Return the refunds that the document lists: each keeps its own key and amount for ever.
 
     The `refund_amount` beside the list is their sum. Without a list, a `refund_key` names the one
-    refund that is told of; a full refund or chargeback without either is all that is left.
+    refund that is reported; a full refund or chargeback without either is all that is left.
     """
     if _STATUSES.get(word) not in REFUND:
         return ()
@@ -384,7 +384,7 @@ def _listed_refund(
 
 
 def _refund_identity(document: Mapping[str, Any], refunds: tuple[GatewayRefund, ...]) -> str:
-    """Return what tells apart two notifications whose refunds differ, 1 to 64 characters.
+    """Return what distinguishes two notifications whose refunds differ, 1 to 64 characters.
 
     It is the one key, or the digest of several; where there is none, the sum is all there is.
     """

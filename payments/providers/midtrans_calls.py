@@ -72,7 +72,7 @@ def _asked(payment: "Payment", purchase: Purchase) -> dict[str, Any]:
         # Without a start the time would count from the moment at which the buyer picks a method.
         "expiry": {"start_time": purchase.starts_at.strftime("%Y-%m-%d %H:%M:%S %z"), **period},
         "page_expiry": period,
-        # Some methods put their own id in the place of ours; this one is told as we gave it.
+        # Some methods put their own id in the place of ours; this one comes back as we gave it.
         "custom_field1": payment.reference,
     }
     lines = [

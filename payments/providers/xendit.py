@@ -64,7 +64,7 @@ _INVOICE_STATUSES: Final[Mapping[str, PaymentStatus]] = {
     "EXPIRED": PaymentStatus.EXPIRED,
 }
 
-#: event → (the state that it tells of, the data.status values that agree with it).
+#: event → (the state that it reports, the data.status values that agree with it).
 _PAYMENT_EVENTS: Final[Mapping[str, tuple[PaymentStatus, frozenset[str]]]] = {
     # Payments API v3
     "payment.capture": (PaymentStatus.SETTLED, frozenset({"SUCCEEDED"})),
@@ -256,7 +256,7 @@ class Xendit(Gateway):
     def refund(
         self, payment: "Payment", *, key: str, amount_rupiah: int, reason: str
     ) -> RefundState:
-        """Ask for a refund of the invoice; it is pending then, and a webhook tells its end."""
+        """Ask for a refund of the invoice; it is pending then, and a webhook reports its end."""
         document = xendit_calls.refund(
             {
                 "invoice_id": payment.session_id or payment.transaction_id,
@@ -414,7 +414,7 @@ def _payment(document: Mapping[str, Any], event: str) -> GatewayNotification:
 
 
 def _session(document: Mapping[str, Any], event: str) -> GatewayNotification:
-    """Read the end of a payment session. Its payment tells of itself too: both are one payment."""
+    """Read the end of a payment session. Its payment is reported too: both are one payment."""
     data = child(document, "data")
     status, agreeing = _SESSION_EVENTS[event]
     session_id = text(data, "payment_session_id", max_length=128)

@@ -13,7 +13,7 @@ from django.db.models import Model
 
 from skincare.events.exceptions import ReasonMissing, UnknownActor
 
-#: What `record` is given where somebody deletes a message of the dead-letter queue for ever.
+#: What `record` is given where somebody deletes a message of the dead-letter queue for good.
 DISCARDED: Final = "discarded from the dead-letter queue"
 
 #: The user that entries of the shell and of manage.py belong to. It cannot log in.

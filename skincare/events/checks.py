@@ -102,7 +102,7 @@ def numbers_are_in_range(**_: Any) -> list[CheckMessage]:
 def numbers_agree(**_: Any) -> list[CheckMessage]:
     """Check the transport's numbers, and those of the claim and the email against them."""
     if not all(is_number(getattr(settings, name)) for name in _COMPARED):
-        return []  # their own range tells it
+        return []  # the check of their range reports it
     policy = settings.SQS_POLICY
     problems: list[CheckMessage] = [
         Error(problem, id=f"events.E{100 + number}")

@@ -16,7 +16,7 @@ def wait_until(
     started = time.monotonic()
     while not condition():
         if time.monotonic() - started > seconds * busyness():
-            raise TimeoutError(f"waited {seconds:g} s in vain for {what}")
+            raise TimeoutError(f"gave up after {seconds:g} s of waiting for {what}")
         time.sleep(every)
 
 

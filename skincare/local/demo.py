@@ -164,10 +164,10 @@ class Demonstration:
         failed = {"to": order["email"], "kind": "payment_failed"}
         self.wait(lambda: self.mailbox.count(**failed) == emails)
         reserved = self.stock(order["sku"])[1] - order["stock"][1]
-        told = self.mailbox.count(**failed)
+        sent = self.mailbox.count(**failed)
         return (
             f"{answer}, {self.status(order)}; {reserved} still reserved; "
-            f"{told} {'email' if told == 1 else 'emails'}"
+            f"{sent} {'email' if sent == 1 else 'emails'}"
         )
 
     def event_of_another_producer(self, order: Order) -> None:

@@ -63,7 +63,7 @@ def run(folder: Path) -> None:
         print(f"Port {PORT} is taken by another program: the API gets {port}.")
     try:
         with Stack(folder, web_port=port, keep=True) as stack, Control(folder) as control:
-            write_environment(environment_file, stack.told)
+            write_environment(environment_file, stack.own_environment)
             print(f"\n{directions(stack)}\n\nCtrl-C stops it all.", flush=True)
             Caretaker(stack, control).work()
     finally:

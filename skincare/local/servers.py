@@ -18,10 +18,10 @@ class LocalServer(Protocol):
         """What is run; with the shop's environment, and ended with the stack."""
 
     def environment(self) -> dict[str, str]:
-        """What the shop is told of it, by its settings' variables."""
+        """What the shop has to know of it, as variables of its settings."""
 
     def directions(self) -> dict[str, str]:
-        """What a developer is told of it: a name and an address."""
+        """What a developer has to know of it: a name and an address."""
 
     def is_ready(self) -> bool:
         """Whether it answers by now."""

@@ -15,11 +15,11 @@ HEADING = """\
 """
 
 
-def write_environment(file: Path, told: Mapping[str, str]) -> None:
+def write_environment(file: Path, variables: Mapping[str, str]) -> None:
     """Write these variables, and where the programs are; readable by the owner alone."""
-    lines = [f"export {name}={shlex.quote(value)}" for name, value in sorted(told.items())]
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in sorted(variables.items())]
     # boto3's and the AWS command line's own name for it
-    lines.append(f"export AWS_ENDPOINT_URL_SQS={shlex.quote(told['SQS_ENDPOINT_URL'])}")
+    lines.append(f"export AWS_ENDPOINT_URL_SQS={shlex.quote(variables['SQS_ENDPOINT_URL'])}")
     programs = [Path(sys.executable).parent, program_folder()]
     lines.append(f'export PATH={":".join(shlex.quote(str(one)) for one in programs)}:"$PATH"')
     file.unlink(missing_ok=True)

@@ -107,14 +107,14 @@ class Stack:
         self._stack.close()
 
     def start_worker(self) -> Supervised:
-        """Start a worker; `worker_polls` tells when it is ready."""
+        """Start a worker; `worker_polls` says when it is ready."""
         self._health.unlink(missing_ok=True)
         # SIGTERM waits for the poll in flight, up to 15 s: right where somebody uses the shop on.
         stop_signal = signal.SIGTERM if self._keep else signal.SIGQUIT
         return self._start("worker", WORKER, stop_signal=stop_signal)
 
     def start_web(self) -> Supervised:
-        """Start the API; `web_answers` tells when it is ready."""
+        """Start the API; `web_answers` says when it is ready."""
         return self._start("web", [*WEB, f"--bind={self.web_url.removeprefix('http://')}"])
 
     def manage(self, *arguments: str, **environment: str) -> str:
@@ -129,7 +129,7 @@ class Stack:
         return psycopg.connect(self.database_url, autocommit=True)
 
     @property
-    def told(self) -> dict[str, str]:
+    def own_environment(self) -> dict[str, str]:
         """What of `environment` is the shop's own, and not this process's."""
         names = [*self._own_environment(""), *CLIENT_ENVIRONMENT, "ORDER_EVENTS_QUEUE_URL"]
         return {name: self.environment[name] for name in names if name in self.environment}

@@ -145,7 +145,7 @@ def redrive(
 
 
 def plan_redrive(dead_letter: DeadLetterMessage, *, force: bool = False) -> DeadLetterOutcome:
-    """Return what redriving this dead letter would do, as far as its state tells."""
+    """Return what redriving this dead letter would do, as far as its state shows."""
     match dead_letter.state:
         case DeadLetterState.PROCESSED if not force:
             return DeadLetterOutcome.ALREADY_PROCESSED
@@ -166,7 +166,7 @@ def discard(
     dry_run: bool = False,
     progress: Progress | None = None,
 ) -> Report:
-    """Delete matching letters for ever. What is in the database about their events stays.
+    """Delete matching messages for good. What is in the database about their events stays.
 
     Each has an audit entry with the `reason`, its event's document, or its body's SHA-256 where
     there is no event. Raises `ReasonMissing`, and as `peek` does.

@@ -56,7 +56,7 @@ class DeadLetterMessage:
 
     - `kind` is the form it travels in; "raw" where it is none that the worker takes.
     - `reason` says why the worker refuses it, None where the worker would take it.
-    - `state` is of its event, and `summary` tells it in words, with the error.
+    - `state` is of its event, and `summary` says it in words, with the error.
     - `event` can be there beside a `reason`: the envelope is wrong, not what is in it.
     - `receive_count` goes on counting in the dead-letter queue, looks at it included.
     """

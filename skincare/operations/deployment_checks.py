@@ -163,7 +163,7 @@ def _dead_letter_queue(role: Role) -> Iterator[Finding]:
     try:
         queue = open_dead_letter_queue()
     except (Unreachable, NoDeadLetterQueue):
-        return  # the queue's own finding tells it
+        return  # the check of the queue reports it
     name = f"dead-letter queue {queue.name}"
     try:
         queue.depth()

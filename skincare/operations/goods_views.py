@@ -45,10 +45,10 @@ def ship(request: HttpRequest, order_id: UUID) -> HttpResponse:
         if not request.user.has_perm("orders.ship_order"):
             raise PermissionDenied
         try:
-            told = _ship_or_take_back(request, order_id)
+            done = _ship_or_take_back(request, order_id)
         except _REFUSALS as error:
             return refuse(request, error, to="operations:ship", order_id=order_id)
-        messages.success(request, told)
+        messages.success(request, done)
         return redirect("operations:ship", order_id=order_id)
     order = get_object_or_404(Order.objects.prefetch_related("lines"), pk=order_id)
     return show(

@@ -221,12 +221,12 @@ def _decide(
     **arguments: Any,
 ) -> HttpResponse:
     """Do the one action that the form names, if the person may."""
-    permission, run, told = actions.get(request.POST.get("action", ""), ("", None, ""))
+    permission, run, done = actions.get(request.POST.get("action", ""), ("", None, ""))
     if run is None or not request.user.has_perm(permission):
         raise PermissionDenied
     try:
         run()
     except _REFUSALS as error:
         return refuse(request, error, to=to, **arguments)
-    messages.success(request, told)
+    messages.success(request, done)
     return redirect(to, **arguments)

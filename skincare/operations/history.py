@@ -186,12 +186,12 @@ def in_words(entry: LogEntry) -> str:
     """Return what an audit entry says, its details as words and not as JSON."""
     action, _, details = entry.change_message.partition(": ")
     try:
-        told = dict(json.loads(details))
+        named = dict(json.loads(details))
     except (ValueError, TypeError):
         return entry.get_change_message()
     words = "; ".join(
         f"{name.replace('_', ' ')}: {value}"
-        for name, value in told.items()
+        for name, value in named.items()
         if value not in ("", None, [], {}) and not isinstance(value, dict)
     )
     return f"{action} ({words})" if words else action

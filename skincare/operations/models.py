@@ -6,7 +6,7 @@ from django.db import models
 
 
 class WorkerReport(models.Model):
-    """One worker as it last told of itself, every few seconds as long as it lives.
+    """One worker as it last reported itself, every few seconds as long as it lives.
 
     `doing` is a list of {"task", "event_id", "since"}; `trouble` is why its transport is not well,
     empty where it is. A worker that ends in good order takes its row away.

@@ -1,7 +1,7 @@
-"""A worker tells PostgreSQL every few seconds that it lives, and what it does.
+"""A worker reports to PostgreSQL every few seconds that it lives, and what it does.
 
 Celery's own events and remote control need a broker that can broadcast; SQS cannot. A thread of the
-worker's main process writes one row instead. It is a thread, so that the row also tells that the
+worker's main process writes one row instead. It is a thread, so that the row also shows that the
 event loop hangs; with a connection that is open for one statement only, because the pool may fork
 at any time and a child must not share it.
 """

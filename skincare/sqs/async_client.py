@@ -124,13 +124,13 @@ class AsyncSQS:
         timeout: float,
         done: Callable[[Result], None],
         sent: Callable[[], None],
-        patience: float,
+        max_wait: float,
     ) -> None:
         if self._credentials.renewing:
-            if patience <= 0:
+            if max_wait <= 0:
                 done(SQSError(0, NO_CREDENTIALS, "refused, and no new ones yet"))
                 return
-            left = patience - _CREDENTIALS_PAUSE
+            left = max_wait - _CREDENTIALS_PAUSE
             again = partial(self._call_when_possible, action, arguments, timeout, done, sent, left)
             self._hub.call_later(_CREDENTIALS_PAUSE, again)
             return

@@ -23,7 +23,7 @@ from skincare.sqs.watchdog import kill_process
 
 log = logging.getLogger(__name__)
 
-#: Seconds for making messages visible when the worker is told to end at once. A poll in flight
+#: Seconds for making messages visible when the worker has to end at once. A poll in flight
 #: often gets them again; closing it earlier would hide them for the visibility timeout.
 TERMINATE_GRACE = 2.0
 

@@ -35,7 +35,7 @@ _NOT_FOR_PERSONS: Final = frozenset({"env", "release", "environment", "_aws"})
 _PLAIN_TYPES: Final = (UUID, Decimal, date, Path)
 
 
-#: Where Django tells of requests that it refuses as suspicious. Anybody can send one.
+#: Where Django logs requests that it refuses as suspicious. Anybody can send one.
 _BY_ANYBODY: Final = "django.security"
 
 ErrorReporter = Callable[[Mapping[str, Any], Any], None]
@@ -211,7 +211,7 @@ def _log_the_end(
     """Make one line of the error that ends this process, unless a person sees its terminal.
 
     Wrong settings need no traceback: their message says what to do. stdout is for what a command
-    was asked, so a command's end is told on stderr.
+    was asked, so a command's end is written to stderr.
     """
     if issubclass(kind, ImproperlyConfigured) and sys.stderr.isatty():
         sys.stderr.write(
@@ -224,8 +224,8 @@ def _log_the_end(
     else:
         if IDENTITY.service == "manage":
             send_to_stderr()
-        told = None if issubclass(kind, ImproperlyConfigured) else (kind, error, traceback)
-        log.critical("process_failed", error=str(error), exc_info=told)
+        trace = None if issubclass(kind, ImproperlyConfigured) else (kind, error, traceback)
+        log.critical("process_failed", error=str(error), exc_info=trace)
 
 
 def send_to_stderr(*, level: int = logging.NOTSET, readable: bool = False) -> None:

@@ -28,7 +28,7 @@ class JSONLogger(Logger):
         for logger in (self.error_log, self.access_log):
             logger.handlers.clear()
             logger.propagate = True
-        # It would tell each time that a request waits for a thread; the metrics tell how long.
+        # It would log each request that waits for a thread; the metrics say how long.
         logging.getLogger("waitress.queue").setLevel(logging.ERROR)
 
 

@@ -47,7 +47,7 @@ class ProcessHandle:
         return "running" if self._process.running else "exited"
 
     def reload(self) -> None:
-        """A container's state is a copy that must be fetched anew; a process's is not."""
+        """A container's state is a copy that must be fetched again; a process's is not."""
 
     def ready(self) -> bool:
         self._process.wait_ready(lambda: self._ready_prompt in self.logs(), seconds=60)

@@ -156,7 +156,7 @@ class FaultProxy:
         ]
 
     def forget(self) -> None:
-        """Starts the record of calls anew."""
+        """Forgets the calls recorded so far."""
         self._calls = []
 
     @property

@@ -47,3 +47,15 @@ def test_ten_everyday_changes_are_described() -> None:
     text = (PROJECT / "docs" / "changing.md").read_text()
 
     assert len(re.findall(r"^## ", text, re.MULTILINE)) == 10
+
+
+def test_the_readme_leads_to_every_document() -> None:
+    documents = {*(PROJECT / "docs").rglob("*.md"), PROJECT / "CONTRIBUTING.md"}
+    documents.add(PROJECT / "ecs" / "README.md")
+
+    reached = {path.resolve() for path in named_in(PROJECT / "README.md")}
+    for path in list(reached):
+        if path.suffix == ".md" and path.exists():
+            reached |= {target.resolve() for target in named_in(path)}
+
+    assert documents <= reached

@@ -67,7 +67,7 @@ def act_on_invoice(xendit: Xendit, invoice: Invoice, action: str, values: Values
                 xendit.pay_invoice(invoice, channel)
             case "pay late" if invoice.status == "EXPIRED":
                 xendit.pay_invoice(invoice, channel)
-            case "decline":  # no webhook of an invoice tells of a try that failed
+            case "decline":  # no webhook of an invoice reports a failed try
                 pass
             case "expire":
                 xendit.expire_invoice(invoice)

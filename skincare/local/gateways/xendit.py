@@ -243,7 +243,7 @@ class Xendit:
         return document | self._paid_fields(invoice)
 
     def invoice_callback(self, invoice: Invoice) -> dict[str, Any]:
-        """Return the invoice as the webhook tells it: flat, without an event's name."""
+        """Return the invoice as the webhook has it: flat, without an event's name."""
         document = {
             "id": invoice.id,
             "external_id": invoice.asked["external_id"],

@@ -66,9 +66,9 @@ def test_an_operator_finds_reads_redrives_and_sees_it_done(
     assert "InjectedError: effects" in overview
 
     sari.follow(event_id)
-    story = sari.page()
-    assert "failed after 5 tries" in story
-    assert "InjectedError: effects" in story
+    history = sari.page()
+    assert "failed after 5 tries" in history
+    assert "InjectedError: effects" in history
 
     fix_the_cause(shop)
     sari.follow("DEAD LETTERS")

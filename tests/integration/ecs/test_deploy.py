@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,13 +35,14 @@ class Deployment:
 
     account: Account
     ecs: Account
+    scripts: Path
     parameters: Path
     shop: str
     """Where an API answers that it is well."""
 
     def run(self, *options: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [FOLDER / "deploy.sh", *options, self.parameters],
+            [self.scripts / "deploy.sh", *options, self.parameters],
             env={
                 "PATH": f"{AWS_CLI.parent}:{os.environ['PATH']}",
                 "HOME": str(self.parameters.parent),
@@ -71,7 +73,18 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         file.write_text("".join(f"{name}={value}\n" for name, value in parameters.items()))
         prepare_ecs(ecs, parameters["PrivateSubnetIds"].split(","))
         with answering() as shop:
-            yield Deployment(account, ecs, file, shop)
+            yield Deployment(account, ecs, scripts_for_localemu(folder), file, shop)
+
+
+def scripts_for_localemu(folder: Path) -> Path:
+    """A copy of the folder `ecs` in which what outlives its stack is retained in older words.
+
+    localemu does not know `RetainExceptOnCreate`, and takes it for `Delete`.
+    """
+    scripts = shutil.copytree(FOLDER, folder / "ecs", ignore=shutil.ignore_patterns("__pycache__"))
+    for template in scripts.glob("*.yaml"):
+        template.write_text(template.read_text().replace("RetainExceptOnCreate", "Retain"))
+    return scripts
 
 
 class Well(BaseHTTPRequestHandler):

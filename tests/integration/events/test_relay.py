@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-#: The application that settings.CELERY_APP names in these tests; made anew for each.
+#: The application that settings.CELERY_APP names in these tests; a new one for each.
 app: Celery
 
 

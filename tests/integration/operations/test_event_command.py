@@ -1,4 +1,4 @@
-"""`manage.py event`: the story of one event, and what a person does with it."""
+"""`manage.py event`: the history of one event, and what a person does with it."""
 
 import json
 import re

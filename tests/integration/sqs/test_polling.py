@@ -1,4 +1,4 @@
-"""ReceiveMessage: whatever it is answered, the next poll comes, and none comes in vain."""
+"""ReceiveMessage: whatever it is answered, the next poll comes, and none comes without a need."""
 
 from __future__ import annotations
 

@@ -141,7 +141,9 @@ def test_a_program_that_ends_before_it_is_ready_is_reported_with_its_log() -> No
 def test_a_program_that_is_not_ready_in_time_is_reported() -> None:
     with (
         Supervised(SLEEPER, name="the server") as program,
-        pytest.raises(ProgramError, match=r"waited 0\.1 s in vain for the server to be ready"),
+        pytest.raises(
+            ProgramError, match=r"gave up after 0\.1 s of waiting for the server to be ready"
+        ),
     ):
         program.wait_ready(lambda: False, seconds=0.1)
 

@@ -1,4 +1,4 @@
-"""An event loop of kombu's, run by the test itself, and patience for busy machines."""
+"""An event loop of kombu's, run by the test itself, and longer waits on busy machines."""
 
 from collections.abc import Iterator
 

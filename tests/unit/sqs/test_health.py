@@ -16,7 +16,7 @@ from skincare.sqs.health import unhealthy
 NOW = 1000.0
 
 
-def report(last_tick: float = NOW, **lane: Any) -> dict[str, Any]:
+def report(last_tick: float = NOW, **differing: Any) -> dict[str, Any]:
     queue = {
         "last_answered_poll": NOW,
         "unanswered_since": NOW,
@@ -26,7 +26,7 @@ def report(last_tick: float = NOW, **lane: Any) -> dict[str, Any]:
         "pending_deletes": 0,
         "deletes_denied": False,
     }
-    return {"last_tick": last_tick, "queues": {"orders": {**queue, **lane}}}
+    return {"last_tick": last_tick, "queues": {"orders": {**queue, **differing}}}
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,10 @@ def test_a_message_that_redrive_should_have_taken_waits_for_the_longest_step() -
     assert longest_backoff(POLICY, highest) == pytest.approx(144)
 
 
+def test_that_wait_stays_below_the_limit_of_sqs_too() -> None:
+    assert longest_backoff(SQSPolicy(backoff=(43_200,) * 4), highest) == 43_200
+
+
 def test_a_terminal_error_does_not_wait() -> None:
     assert release_delay(Terminal("never"), receive_count=1, policy=POLICY) == 0
 

@@ -11,7 +11,7 @@ from skincare.operations.deployment_checks import check_deployment
 class Command(OperatorCommand):
     help = (
         "Check settings, database, migrations, queues and permissions before an API or a worker "
-        "starts. Changes nothing. Permissions are told as far as SQS denies nothing."
+        "starts. Changes nothing. Missing permissions show only where SQS denies a call."
     )
     epilog = EXIT_CODES.replace(
         "nothing matched, or something was left undone: the output says what",

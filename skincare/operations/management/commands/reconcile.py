@@ -1,4 +1,4 @@
-"""manage.py reconcile: ask the gateways for payments that no webhook has told of."""
+"""manage.py reconcile: ask the gateways for payments that no webhook has reported."""
 
 from datetime import UTC, datetime
 from typing import Any, Final

@@ -4,9 +4,10 @@ set -euo pipefail
 
 usage() {
     cat <<'END'
-Usage: ecs/run.sh PARAMETERS api|worker COMMAND [ARGUMENT…]
+Usage: ecs/run.sh PARAMETERS api|worker|migration COMMAND [ARGUMENT…]
 
-The command runs with the settings, the network and the role of that service:
+The command runs with the settings, the network and the role of that service; as `migration` it is the
+owner of the database:
   ecs/run.sh ecs/parameters worker manage preflight worker
   ecs/run.sh ecs/parameters api manage dlq list
 A variable for this one run: ENVIRONMENT='NAME=VALUE' ecs/run.sh …
@@ -17,7 +18,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 program=run started_by=run dry_run=false
 # shellcheck source=ecs/aws.sh
 source "$here/aws.sh"
-[[ $# -ge 3 && ($2 == api || $2 == worker) ]] || { usage >&2; exit 2; }
+[[ $# -ge 3 && $2 =~ ^(api|worker|migration)$ ]] || { usage >&2; exit 2; }
 read_parameters "$1"
 service=$2
 shift 2
@@ -39,7 +40,9 @@ if [[ -n ${ENVIRONMENT:-} ]]; then
     variable="{\"name\": $(quoted "${ENVIRONMENT%%=*}"), \"value\": $(quoted "${ENVIRONMENT#*=}")}"
 fi
 
-start_task "$service" "$(output network "${service^}SecurityGroupId")" \
+group=$service
+[[ $group != migration ]] || group=worker
+start_task "$service" "$(output network "${group^}SecurityGroupId")" \
     "{\"containerOverrides\": [{\"name\": \"$service\", \"command\": [$command], \"environment\": [$variable]}]}" \
     || stop "ECS started no task"
 await_task "$task" "$service" >&2

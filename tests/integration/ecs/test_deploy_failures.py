@@ -505,7 +505,7 @@ def test_after_every_call_that_can_fail_the_next_run_finishes(tmp_path: Path) ->
 # -- One-off tasks ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("service", ["api", "worker"])
+@pytest.mark.parametrize("service", ["api", "worker", "migration"])
 def test_a_one_off_command_runs_with_the_role_and_the_network_of_its_service(
     deployer: Deployer, service: str
 ) -> None:
@@ -519,7 +519,7 @@ def test_a_one_off_command_runs_with_the_role_and_the_network_of_its_service(
     assert done.returncode == 0, done.stderr
     (call,) = deployer.made("ecs run-task")
     assert f"--task-definition skincare-{service} " in call
-    assert f"securityGroups=[{'sg-0a0' if service == 'worker' else 'sg-0b0'}]" in call
+    assert f"securityGroups=[{'sg-0b0' if service == 'api' else 'sg-0a0'}]" in call
     assert f'"command": ["manage", "preflight", "{service}", "a \\"b\\" \\\\"]' in call
     assert f"the last line of {service}/{service}/" in done.stdout
 

@@ -113,6 +113,30 @@ def test_the_last_secret_of_a_gateway_is_accepted_while_it_is_changed(task: str)
     )
 
 
+@pytest.mark.parametrize("host", ["", "db.example"])
+def test_services_with_a_role_of_their_own_leave_the_owners_login_to_the_migration(
+    host: str,
+) -> None:
+    owners = {"DatabaseHost": host, "DatabaseSecretArn": "arn:owner" if host else ""}
+    given = {**owners, "ServicesDatabaseSecretArn": "arn:services"}
+
+    for task in ("api", "worker"):
+        definition = container(task, **given)
+        secrets = {s["Name"]: s["ValueFrom"] for s in definition["Secrets"]}
+        assert secrets["DATABASE_URL"] == "arn:services"
+        assert names(definition["Secrets"]) == SECRETS
+        assert names(definition["Environment"]) & {*DATABASE_PARTS} == set()
+    for part in ("Secrets", "Environment"):
+        assert container("migration", **given)[part] == container("migration", **owners)[part]
+    statements = deployed(**given).resource("roles", "ExecutionRole")["Policies"][0]
+    readable = next(
+        s["Resource"]
+        for s in statements["PolicyDocument"]["Statement"]
+        if s["Sid"] == "ReadTheSecrets"
+    )
+    assert "arn:services" in readable
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_a_database_with_a_secret_of_its_own_is_given_in_parts(task: str) -> None:
     given = {"DatabaseHost": "db.example", "DatabaseSecretArn": "arn:secret"}

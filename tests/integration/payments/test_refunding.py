@@ -155,7 +155,7 @@ def test_who_asks_cannot_agree_and_one_refund_is_under_way_at_a_time(
     gateways: Simulator, ayu: Any, budi: Any
 ) -> None:
     payment = Payment.objects.get(order=paid(gateways, "midtrans"))
-    ask = {"payment_id": payment.pk, "reason": "r", "user": ayu}
+    ask = {"payment_id": payment.pk, "reason": "r", "actor": ayu.username}
     request = request_refund(amount_rupiah=1000, **ask)
 
     with pytest.raises(SamePerson):

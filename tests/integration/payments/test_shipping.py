@@ -169,7 +169,9 @@ def test_an_odd_delivery_is_refused(
 ) -> None:
     serum = a_product(stocked=10)
     with pytest.raises(refusal):
-        goods.receive(**{"sku": serum.sku, "pieces": 1, "delivery": "DN-1", "user": ayu, **changes})
+        goods.receive(
+            **{"sku": serum.sku, "pieces": 1, "delivery": "DN-1", "actor": "ayu", **changes}
+        )
     assert numbers(serum) == (10, 0)
 
 

@@ -27,7 +27,7 @@ from orders.exceptions import (
     UnknownPaymentMethod,
     UnknownSku,
 )
-from orders.hoarding import check_unpaid, network_hash
+from orders.hoarding import check_unpaid, network_hash, with_unpaid
 from orders.idempotency import check_key, claim_key, scope_of
 from orders.models import GUEST, SKU_PATTERN, Order, OrderLine, Product
 from orders.order_numbers import new_order_number
@@ -226,7 +226,10 @@ def _lines_of(order: Order, items: Sequence[Item]) -> list[OrderLine]:
     # PostgreSQL takes no NUL, so what cannot be a sku is not asked for.
     skus = [item.sku for item in items if re.match(SKU_PATTERN, item.sku)]
     # Not locked: whether there is enough is decided when the stock is taken.
-    products = {one.sku: one for one in Product.objects.filter(is_active=True, sku__in=skus)}
+    wished = Product.objects.filter(is_active=True, sku__in=skus)
+    products = {
+        one.sku: one for one in with_unpaid(wished, order).defer("description", "search_vector")
+    }
     for index, item in enumerate(items):
         if item.sku not in products:
             raise UnknownSku(

@@ -4,7 +4,8 @@ Each may be sent again for the same event: it then carries the same Message-ID, 
 shows it once. A provider that gives each email a Message-ID of its own (Amazon SES does) leaves
 X-Shop-Message-ID, which holds ours:
 https://docs.aws.amazon.com/ses/latest/dg/header-fields.html
-`order` is the order, where the caller has read it.
+`order` is the order, where the caller has read it. `held` is the claim by which the email is sent:
+each raises `LostClaim`, and sends nothing, where another worker has taken the event over.
 """
 
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from orders.order_numbers import JAKARTA
 from orders.pictures import picture_url
 from orders.sentences import Language, in_language
 from orders.status import OrderStatus
+from skincare.events.claim import HOLDS, Claim
 from skincare.events.schema import new_event_id
 
 log = structlog.get_logger(__name__)
@@ -42,32 +44,43 @@ _SUBJECTS: dict[str, Callable[[], str]] = {
 
 
 def send_order_confirmation(
-    *, order_id: UUID | str, event_id: str, order: Order | None = None
+    *, order_id: UUID | str, event_id: str, order: Order | None = None, held: Claim | None = None
 ) -> None:
     """Tell the buyer that the order is taken, and until when it waits for its payment."""
-    _send("order_confirmation", order or _read(order_id), event_id)
+    _send("order_confirmation", order or _read(order_id), event_id, held)
 
 
-def send_receipt(*, order_id: UUID | str, event_id: str, order: Order | None = None) -> None:
+def send_receipt(
+    *, order_id: UUID | str, event_id: str, order: Order | None = None, held: Claim | None = None
+) -> None:
     """Tell the buyer that the payment has arrived."""
-    _send("receipt", order or _read(order_id), event_id)
+    _send("receipt", order or _read(order_id), event_id, held)
 
 
-def send_payment_failed(*, order_id: UUID | str, event_id: str, order: Order | None = None) -> None:
+def send_payment_failed(
+    *, order_id: UUID | str, event_id: str, order: Order | None = None, held: Claim | None = None
+) -> None:
     """Say that this attempt failed or was reversed, and until when the buyer can try again."""
-    _send("payment_failed", order or _read(order_id), event_id)
+    _send("payment_failed", order or _read(order_id), event_id, held)
 
 
-def send_order_expired(*, order_id: UUID | str, event_id: str, order: Order | None = None) -> None:
+def send_order_expired(
+    *, order_id: UUID | str, event_id: str, order: Order | None = None, held: Claim | None = None
+) -> None:
     """Say goodbye: nobody paid in time, and the order is over."""
-    _send("order_expired", order or _read(order_id), event_id)
+    _send("order_expired", order or _read(order_id), event_id, held)
 
 
 def send_refund(
-    *, order_id: UUID | str, event_id: str, amount_rupiah: int, order: Order | None = None
+    *,
+    order_id: UUID | str,
+    event_id: str,
+    amount_rupiah: int,
+    order: Order | None = None,
+    held: Claim | None = None,
 ) -> None:
     """Tell the buyer that `amount_rupiah` goes back, and how much that makes in all."""
-    _send("refund", order or _read(order_id), event_id, amount=rupiah(amount_rupiah))
+    _send("refund", order or _read(order_id), event_id, held, amount=rupiah(amount_rupiah))
 
 
 def message_id(*, kind: str, event_id: str) -> str:
@@ -101,8 +114,8 @@ def _read(order_id: UUID | str) -> Order:
     return Order.objects.get(pk=order_id)
 
 
-def _send(kind: str, order: Order, event_id: str, **context: Any) -> None:
-    if not _may_send(kind, order, event_id):
+def _send(kind: str, order: Order, event_id: str, held: Claim | None, **context: Any) -> None:
+    if not _may_send(kind, order, event_id, held):
         log.warning("email_withheld", kind=kind, order_id=str(order.pk), event_id=event_id)
         return
     deliver(compose(kind, order, event_id=event_id, **context))
@@ -111,31 +124,35 @@ def _send(kind: str, order: Order, event_id: str, **context: Any) -> None:
 
 #: Counts and writes in one statement. An email that is sent again, under its Message-ID, is none
 #: more.
-_WRITE_SENT: Final = """
+_WRITE_SENT: Final = f"""
 INSERT INTO orders_sentemail (order_id, kind, event_id, sent_at)
 SELECT %(order_id)s, %(kind)s, %(event_id)s, clock_timestamp()
 WHERE %(most)s > (
     SELECT count(*) FROM orders_sentemail
     WHERE order_id = %(order_id)s AND event_id <> %(event_id)s
       AND sent_at >= clock_timestamp() - interval '1 hour'
-)
+) AND (%(fence)s::bigint IS NULL OR {HOLDS})
 ON CONFLICT (event_id, kind) DO UPDATE SET sent_at = EXCLUDED.sent_at
-"""
+"""  # noqa: S608  (a constant)
 
 
-def _may_send(kind: str, order: Order, event_id: str) -> bool:
+def _may_send(kind: str, order: Order, event_id: str, held: Claim | None) -> bool:
     """Write down that this email is sent, unless the buyer got a handful about the order within the
-    last hour.
+    last hour. Raises `LostClaim`.
     """
     parameters: dict[str, Any] = {
         "order_id": order.pk,
         "kind": kind,
         "event_id": event_id,
+        "fence": held and held.fence,
         "most": settings.EMAILS_PER_ORDER_AND_HOUR,
     }
     with connection.cursor() as cursor:
         cursor.execute(_WRITE_SENT, parameters)
-        return cursor.rowcount == 1
+        is_written = cursor.rowcount == 1
+    if not is_written and held is not None:
+        held.check()
+    return is_written
 
 
 def _order_context(order: Order) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from orders.emails import send_order_confirmation, send_order_expired
 from orders.exceptions import OrderNotFound
 from orders.models import Order
 from orders.status import OrderStatus
+from skincare.events.claim import Claim
 from skincare.events.handlers import Handler
 from skincare.events.schema import Event
 
@@ -20,19 +21,21 @@ def check_order(event: Event) -> Order:
     return order
 
 
-def confirm_to_buyer(event: Event, order: Order | None = None) -> None:
+def confirm_to_buyer(event: Event, order: Order | None = None, *, held: Claim) -> None:
     """Send the confirmation email."""
-    send_order_confirmation(order_id=event.order_id, event_id=event.event_id, order=order)
+    send_order_confirmation(
+        order_id=event.order_id, event_id=event.event_id, order=order, held=held
+    )
 
 
-ORDER_CONFIRMED = Handler(effects=check_order, notify=confirm_to_buyer)
+ORDER_CONFIRMED = Handler(effects=check_order, notify=confirm_to_buyer, fenced=True)
 
 
-def say_goodbye(event: Event, order: Order | None = None) -> None:
+def say_goodbye(event: Event, order: Order | None = None, *, held: Claim) -> None:
     """Send the email that the order is over, if it still is."""
     order = order or Order.objects.get(pk=event.order_id)
     if order.status == OrderStatus.EXPIRED:
-        send_order_expired(order_id=order.pk, event_id=event.event_id, order=order)
+        send_order_expired(order_id=order.pk, event_id=event.event_id, order=order, held=held)
 
 
-ORDER_EXPIRED = Handler(effects=check_order, notify=say_goodbye)
+ORDER_EXPIRED = Handler(effects=check_order, notify=say_goodbye, fenced=True)

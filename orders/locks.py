@@ -7,12 +7,17 @@ object passes it on: nobody locks or loads it a second time.
 from collections.abc import Iterable
 from uuid import UUID
 
+from django.db.models.expressions import Combinable
+
 from orders.exceptions import OrderNotFound
 from orders.models import Order, Product
 
 
-def lock_order(order_id: UUID | str) -> Order:
-    """Return the order, locked until the transaction ends. Raises `OrderNotFound`."""
+def lock_order(order_id: UUID | str | Combinable) -> Order:
+    """Return the order, locked until the transaction ends. Raises `OrderNotFound`.
+
+    `order_id` may be an expression, where the statement has to find out which order it is.
+    """
     # NO KEY: rows that merely point at the order (a payment, a line) may be inserted meanwhile.
     order = Order.objects.select_for_update(no_key=True).filter(pk=order_id).first()
     if order is None:

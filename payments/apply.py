@@ -10,7 +10,7 @@ from datetime import datetime
 from django.conf import settings
 
 from orders.models import Order
-from payments.alignment import hold_contradictions, payments_of
+from payments.alignment import hold_contradictions
 from payments.attempts import read_reference
 from payments.events import failed_event, processed_event, publish_once, refunded_event
 from payments.hold_codes import HoldCode
@@ -206,7 +206,8 @@ def _move(
 
 def _is_needed(payment: Payment) -> bool:
     """Whether the order needs the money that came in; hold it where it comes unexpected."""
-    order, payments = payment.order, payments_of(payment.order)
+    order = payment.order
+    payments = list(order.payments.all())  # those that were locked with the order, if they were
     found = standing(order.total_rupiah, payments)
     before = standing(order.total_rupiah, [one for one in payments if one.pk != payment.pk])
     hold_contradictions(order, found, payments)

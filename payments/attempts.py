@@ -1,15 +1,17 @@
 """Attempts: opening one, and finding the one that a gateway reports of."""
 
 import re
+from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Max, Q
+from django.db.models import Case, Max, Q, Subquery, UUIDField, Value, When
+from django.db.models.functions import Coalesce
 
 from orders.exceptions import OrderNotFound
 from orders.locks import lock_order
 from orders.models import Order
-from payments.locks import lock_payment_of
+from payments.locks import lock_payments_of
 from payments.models import Payment
 from payments.providers.base import GatewayNotification
 
@@ -57,50 +59,47 @@ def lock_reported_payment(notification: GatewayNotification) -> Payment | None:
     attempt takes the payment that was opened for it; each further one (the buyer tried again, or
     paid twice) gets a payment of its own.
     """
-    known = _known_payment(notification)
-    named = read_reference(notification.order_reference)
-    order_id = known.order_id if known else named[0] if named else None
-    if order_id is None:
-        return None
+    named, number = read_reference(notification.order_reference) or (None, None)
     try:
-        order = lock_order(order_id)
+        order = lock_order(Coalesce(_order_of_transaction(notification), Value(named, UUIDField())))
     except OrderNotFound:
         return None
-    # Asked again under the lock: another notification may have come first.
-    known = _known_payment(notification)
-    if known is not None and known.order_id != order.pk:
-        return None
-    number = named[1] if named else None
-    payment = (
-        known
-        or _opened_payment(notification, order, number)
+    # Read under the lock: another notification may have come first.
+    payments = [one for one in lock_payments_of(order) if one.provider == notification.provider]
+    return (
+        _known_payment(notification, payments)
+        or _opened_payment(payments, number)
         or _new_payment(notification, order, number)
     )
-    return lock_payment_of(order, payment.pk)
 
 
-def _known_payment(notification: GatewayNotification) -> Payment | None:
-    """Return the payment of this transaction; the transaction's own id goes before its others."""
+def _order_of_transaction(notification: GatewayNotification) -> Subquery:
+    """Return the id of the order that has this transaction, for a statement to read."""
     ids = [notification.transaction_id, *notification.other_ids]
-    found = Payment.objects.filter(
+    known = Payment.objects.filter(
         Q(transaction_id__in=ids) | Q(other_ids__overlap=ids), provider=notification.provider
     )
-    own_first = sorted(found, key=lambda one: one.transaction_id != notification.transaction_id)
+    is_own = Case(When(transaction_id=notification.transaction_id, then=0), default=1)
+    return Subquery(known.order_by(is_own).values("order_id")[:1])
+
+
+def _known_payment(
+    notification: GatewayNotification, payments: Sequence[Payment]
+) -> Payment | None:
+    """Return the payment of this transaction; the transaction's own id goes before its others."""
+    ids = {notification.transaction_id, *notification.other_ids}
+    known = [one for one in payments if ids & {one.transaction_id, *one.other_ids}]
+    own_first = sorted(known, key=lambda one: one.transaction_id != notification.transaction_id)
     return own_first[0] if own_first else None
 
 
-def _opened_payment(
-    notification: GatewayNotification, order: Order, number: int | None
-) -> Payment | None:
-    opened = Payment.objects.filter(provider=notification.provider, order=order, transaction_id="")
-    if number is not None:
-        opened = opened.filter(number=number)
-    return opened.order_by("-number").first()
+def _opened_payment(payments: Sequence[Payment], number: int | None) -> Payment | None:
+    opened = [one for one in payments if not one.transaction_id and number in (None, one.number)]
+    return max(opened, key=lambda one: one.number, default=None)
 
 
 def _new_payment(notification: GatewayNotification, order: Order, number: int | None) -> Payment:
-    return Payment.objects.create(
-        order=order,
+    return order.payments.create(
         provider=notification.provider,
         transaction_id=notification.transaction_id,
         number=number or 1,

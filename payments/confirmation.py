@@ -60,6 +60,11 @@ def is_asked(provider_name: str) -> bool:
     return provider_name in settings.PROVIDERS_ASKED
 
 
+def can_be_asked(payment: Payment) -> bool:
+    """Whether its provider is a gateway that is asked."""
+    return is_asked(payment.provider) and isinstance(provider(payment.provider), Gateway)
+
+
 def ask(payment: Payment) -> Asked:
     """Ask the gateway for this payment, outside of any transaction.
 
@@ -99,9 +104,7 @@ def ask_for_unknown(event: Event) -> Asked | None:
     that are not asked. Raises `DependencyAway`.
     """
     payment = _find(event)
-    if payment is None or not is_asked(payment.provider):
-        return None
-    if not isinstance(provider(payment.provider), Gateway):
+    if payment is None or not can_be_asked(payment):
         return None
     if event.event_type == PAYMENT_PROCESSED and payment.paid_at is None:
         return _ask_or_wait(payment)

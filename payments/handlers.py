@@ -19,6 +19,7 @@ from payments.confirmation import (
     Asked,
     ask_for_reported,
     ask_for_unknown,
+    can_be_asked,
     confirm_event,
     take_word,
 )
@@ -27,6 +28,8 @@ from payments.locks import lock_payment_of, lock_payments_of
 from payments.models import Payment
 from payments.status import OPEN, PaymentStatus
 from payments.transitions import Apply, next_status
+from skincare.events.claim import Claim
+from skincare.events.exceptions import NotPrepared
 from skincare.events.handlers import Handler, register
 from skincare.events.schema import (
     PAYMENT_FAILED,
@@ -42,22 +45,29 @@ log = structlog.get_logger(__name__)
 def register_handlers() -> None:
     """Make these functions the handlers of the payment events."""
     register(PAYMENT_REPORTED, Handler(effects=take_word, prepare=ask_for_reported))
-    register(
-        PAYMENT_PROCESSED,
-        Handler(effects=money_came_in, notify=send_receipt, prepare=ask_for_unknown),
-    )
-    register(
-        PAYMENT_FAILED,
-        Handler(effects=attempt_failed, notify=notify_failure, prepare=ask_for_unknown),
-    )
-    register(PAYMENT_REFUNDED, Handler(effects=money_went_back, notify=notify_refund))
+    for event_type, effects, notify in (
+        (PAYMENT_PROCESSED, money_came_in, send_receipt),
+        (PAYMENT_FAILED, attempt_failed, notify_failure),
+    ):
+        register(
+            event_type,
+            Handler(
+                effects=effects,
+                notify=notify,
+                prepare=ask_for_unknown,
+                prepares_on_demand=True,
+                fenced=True,
+            ),
+        )
+    register(PAYMENT_REFUNDED, Handler(effects=money_went_back, notify=notify_refund, fenced=True))
 
 
 def money_came_in(event: Event, asked: Asked | None = None) -> Order:
     """Bring the order to its standing: paid, unless the money is gone by now.
 
-    `asked` is what the gateway says where only the event knows of the money. Raises
-    `OrderNotFound`, `PaymentNotFound`, `WrongAmount` and `ContradictsPayment`.
+    `asked` is what the gateway says where only the event knows of the money: raises `NotPrepared`
+    where it has to be asked first. Raises also `OrderNotFound`, `PaymentNotFound`, `WrongAmount`
+    and `ContradictsPayment`.
     """
     order, payments, payment = _lock(event)
     _check_amount(event, payment)
@@ -67,11 +77,11 @@ def money_came_in(event: Event, asked: Asked | None = None) -> Order:
     return order
 
 
-def send_receipt(event: Event, order: Order | None = None) -> None:
+def send_receipt(event: Event, order: Order | None = None, *, held: Claim) -> None:
     """Email the receipt, if the order is paid."""
     order = order or _order(event)
     if order.status == OrderStatus.PAID:
-        emails.send_receipt(order_id=order.pk, event_id=event.event_id, order=order)
+        emails.send_receipt(order_id=order.pk, event_id=event.event_id, order=order, held=held)
 
 
 def attempt_failed(event: Event, asked: Asked | None = None) -> Order:
@@ -88,11 +98,13 @@ def attempt_failed(event: Event, asked: Asked | None = None) -> Order:
     return order
 
 
-def notify_failure(event: Event, order: Order | None = None) -> None:
+def notify_failure(event: Event, order: Order | None = None, *, held: Claim) -> None:
     """Email that this attempt failed, if the order waits for another one or is lost by it."""
     order = order or _order(event)
     if order.status in (OrderStatus.PENDING, OrderStatus.CANCELLED):
-        emails.send_payment_failed(order_id=order.pk, event_id=event.event_id, order=order)
+        emails.send_payment_failed(
+            order_id=order.pk, event_id=event.event_id, order=order, held=held
+        )
 
 
 def money_went_back(event: Event) -> Order:
@@ -104,13 +116,14 @@ def money_went_back(event: Event) -> Order:
     return order
 
 
-def notify_refund(event: Event, order: Order | None = None) -> None:
+def notify_refund(event: Event, order: Order | None = None, *, held: Claim) -> None:
     """Email the refund of this event's amount."""
     emails.send_refund(
         order_id=event.order_id,
         event_id=event.event_id,
         amount_rupiah=event.amount_rupiah,
         order=order,
+        held=held,
     )
 
 
@@ -122,11 +135,13 @@ def _apply_by_event(
     Our own events follow their payment's change; one that goes ahead of it is from another
     producer, who saw the money move. Where its gateway is asked, its word counts; otherwise the
     producer is trusted as far as the queue is. Raises `ContradictsPayment` where the payment's
-    history cannot go on like that.
+    history cannot go on like that, and `NotPrepared` where the gateway has to be asked first.
     """
     if asked is not None:
         confirm_event(order, payment, event, asked)
         return
+    if can_be_asked(payment):
+        raise NotPrepared(f"payment {payment.pk} is {payment.status}")
     if not isinstance(next_status(PaymentStatus(payment.status), status), Apply):
         raise ContradictsPayment(f"payment {payment.pk} is {payment.status}, not {status}")
     apply_by_event(payment, status, occurred_at=event.created)

@@ -199,17 +199,17 @@ def _receive_closed(
     """Store a document that nothing can be read from."""
     digest = hashlib.sha256(document.encode()).hexdigest()
     with _own_transaction():
-        stored, is_new = PaymentNotification.objects.get_or_create(
-            provider=gateway.name,
-            identity=f"document:{digest}",
-            defaults={
-                "transaction_id": "",
-                "occurred_at": timezone.now(),
-                "payload": {},
-                "document": document if outcome == _Outcome.UNREADABLE else "",
-                "outcome": outcome,
-                "reason": _storable(reason),
-            },
+        stored, is_new = _insert_or_get(
+            PaymentNotification(
+                provider=gateway.name,
+                identity=f"document:{digest}",
+                transaction_id="",
+                occurred_at=timezone.now(),
+                payload={},
+                document=document if outcome == _Outcome.UNREADABLE else "",
+                outcome=outcome,
+                reason=_storable(reason),
+            )
         )
         return _ended(stored, is_repeat=not is_new)
 
@@ -225,22 +225,48 @@ def store(answer: GatewayNotification) -> PaymentNotification:
 
 def _get_or_store(report: GatewayNotification, document: str) -> tuple[PaymentNotification, bool]:
     """Return the stored notification, and whether it is new. It is unmatched until decided."""
-    return PaymentNotification.objects.get_or_create(
-        provider=report.provider,
-        identity=report.identity,
-        defaults={
-            "transaction_id": report.transaction_id,
-            "order_reference": report.order_reference,
-            "status": report.status or "",
-            "amount": report.amount,
-            "currency": report.currency,
-            "channel": report.channel,
-            "occurred_at": report.occurred_at,
-            "payload": dict(report.payload),
-            "document": document,
-            "outcome": _Outcome.UNMATCHED,
-        },
+    return _insert_or_get(
+        PaymentNotification(
+            provider=report.provider,
+            identity=report.identity,
+            transaction_id=report.transaction_id,
+            order_reference=report.order_reference,
+            status=report.status or "",
+            amount=report.amount,
+            currency=report.currency,
+            channel=report.channel,
+            occurred_at=report.occurred_at,
+            payload=dict(report.payload),
+            document=document,
+            outcome=_Outcome.UNMATCHED,
+        )
     )
+
+
+def _insert_or_get(new: PaymentNotification) -> tuple[PaymentNotification, bool]:
+    """Store a notification, unless it is stored already; return the one that is, and whether that
+    is the new one.
+
+    One statement for what `get_or_create` does with four. It waits for a transaction that is
+    storing the same one.
+    """
+    fields = [field for field in new._meta.concrete_fields if not field.primary_key]
+    columns = ", ".join(field.attname for field in fields)
+    statement = (
+        f"INSERT INTO payments_paymentnotification ({columns}) "  # noqa: S608 names of our own
+        f"VALUES ({', '.join(['%s'] * len(fields))}) "
+        "ON CONFLICT (provider, identity) DO NOTHING RETURNING id"
+    )
+    values = [field.get_db_prep_save(field.pre_save(new, True), connection) for field in fields]
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        row = cursor.fetchone()
+    if row is None:
+        known = PaymentNotification.objects.get(provider=new.provider, identity=new.identity)
+        return known, False
+    new.pk = row[0]
+    new._state.adding = False
+    return new, True
 
 
 def _ended(stored: PaymentNotification, *, is_repeat: bool) -> Received:

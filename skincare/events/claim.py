@@ -28,6 +28,11 @@ from skincare.events.schema import Event, is_same_event, payload_hash
 
 _Status = ProcessedEvent.Status
 
+#: True as long as a claim is not lost: a condition for the statement of whoever acts by one.
+HOLDS: Final = (
+    "EXISTS (SELECT FROM events_processedevent WHERE event_id = %(event_id)s AND fence = %(fence)s)"
+)
+
 #: The last error of an event that a person has opened again.
 REOPENED: Final = "reopened for a replay"
 

@@ -19,6 +19,7 @@ from skincare.events.exceptions import (
     InvalidEvent,
     LostClaim,
     NotificationDelayed,
+    NotPrepared,
     TerminalError,
 )
 from skincare.events.handlers import Handler, handler_for
@@ -164,16 +165,31 @@ def _run(event: Event, held: Claim) -> EventOutcome:
 
 
 def _run_handler(event: Event, handler: Handler, held: Claim) -> None:
-    found = None
-    if not held.effects_done:
-        prepared = () if handler.prepare is None else (handler.prepare(event),)
-        with transaction.atomic():
-            found = handler.effects(event, *prepared)
-            held.commit_effects()
+    found = None if held.effects_done else _prepare_and_commit(event, handler, held)
     if handler.notify is not None:
-        held.check()  # a process that was stopped in between sends no email of another's event
-        handler.notify(event, *(() if found is None else (found,)))
+        fence: dict[str, Claim] = {"held": held} if handler.fenced else {}
+        if not handler.fenced:
+            held.check()  # a process that was stopped in between sends no email of another's event
+        handler.notify(event, *(() if found is None else (found,)), **fence)
     held.finish()
+
+
+def _prepare_and_commit(event: Event, handler: Handler, held: Claim) -> Any:
+    if handler.prepare is None:
+        return _commit(event, handler, held)
+    if handler.prepares_on_demand:
+        try:
+            return _commit(event, handler, held)
+        except NotPrepared:
+            log.info("event_needs_preparation")
+    return _commit(event, handler, held, handler.prepare(event))
+
+
+def _commit(event: Event, handler: Handler, held: Claim, *prepared: Any) -> Any:
+    with transaction.atomic():
+        found = handler.effects(event, *prepared)
+        held.commit_effects()
+    return found
 
 
 def _put_off(event: Event, held: Claim, delay: NotificationDelayed | DependencyAway) -> bool:

@@ -57,6 +57,10 @@ class DependencyAway(Exception):
         self.at_least = at_least
 
 
+class NotPrepared(Exception):
+    """The effects need what their handler's `prepare` finds out: roll back, and call it first."""
+
+
 class DuplicateHandler(Exception):
     """Two apps want the same event type."""
 

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 from django.apps import AppConfig
@@ -26,10 +27,10 @@ def with_points(handler: Handler) -> Handler:
         reach("effects", event.event_id)
         return found
 
-    def notify(event: Event, *found: Any) -> None:
+    def notify(event: Event, *found: Any, **fence: Any) -> None:
         reach("email", event.event_id)
         if handler.notify is not None:
-            handler.notify(event, *found)
+            handler.notify(event, *found, **fence)
         reach("done", event.event_id)
 
-    return Handler(effects=effects, notify=notify, prepare=handler.prepare)
+    return replace(handler, effects=effects, notify=notify)

@@ -8,7 +8,7 @@ from django.db import DataError, OperationalError, connection
 from skincare.events import handlers
 from skincare.events.claim import Claim, claim
 from skincare.events.consumer import EventOutcome, process
-from skincare.events.exceptions import DuplicateHandler, TerminalError
+from skincare.events.exceptions import DuplicateHandler, NotPrepared, TerminalError
 from skincare.events.handlers import Handler
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.outbox import publish
@@ -314,3 +314,42 @@ def test_an_event_whose_preparation_fails_has_no_effects(recorded: Recorded) -> 
 
     assert recorded.calls == []
     assert processed(document).status == "failed"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_effects_that_need_preparing_are_rolled_back_and_run_again(recorded: Recorded) -> None:
+    seen: list[Any] = []
+
+    def prepare(event: Event) -> str:
+        seen.append(("prepare", connection.in_atomic_block))
+        return "the gateway's word"
+
+    def effects(event: Event, prepared: str = "") -> None:
+        recorded.effects(event)
+        seen.append((prepared, connection.in_atomic_block))
+        if not prepared:
+            raise NotPrepared(event.event_id)
+
+    handlers._handlers[TYPE] = Handler(effects=effects, prepare=prepare, prepares_on_demand=True)
+    document = event_document(event_type=TYPE)
+
+    assert run(document) == EventOutcome.DONE
+
+    assert seen == [("", True), ("prepare", False), ("the gateway's word", True)]
+    assert effects_of(document) == 1
+
+
+def test_a_fenced_notification_gets_the_claim_to_make_sure_of(recorded: Recorded) -> None:
+    held_fences: list[int] = []
+
+    def notify(event: Event, *, held: Claim) -> None:
+        ProcessedEvent.objects.filter(event_id=held.event_id).update(fence=9)
+        held_fences.append(held.fence)
+        held.check()
+
+    handlers._handlers[TYPE] = Handler(effects=recorded.effects, notify=notify, fenced=True)
+
+    with pytest.raises(RetryLater):
+        run(event_document(event_type=TYPE))
+
+    assert held_fences == [1]

@@ -9,7 +9,10 @@ from django.utils import timezone
 
 from orders import emails
 from orders.models import Order
-from skincare.events.schema import new_event_id
+from skincare.events.claim import Claim, claim
+from skincare.events.exceptions import LostClaim
+from skincare.events.models import ProcessedEvent
+from skincare.events.schema import Event, new_event_id
 from tests.integration.orders.shop import (
     a_product,
     an_order,
@@ -36,6 +39,18 @@ def order_of(language: str) -> Order:
     order.expires_at = order.created_at + timedelta(hours=24)
     order.save(update_fields=["created_at", "expires_at"])
     return order
+
+
+def an_event(order: Order) -> Event:
+    return Event(
+        event_id=EVENT,
+        event_type="payment.processed",
+        order_id=str(order.pk),
+        payment_id="",
+        user_id="guest",
+        amount_rupiah=order.total_rupiah,
+        created_at="2026-11-12T00:30:00+07:00",
+    )
 
 
 def sent(outbox: list[EmailMultiAlternatives]) -> EmailMultiAlternatives:
@@ -170,6 +185,21 @@ def test_the_buyers_language_does_not_depend_on_the_workers(
         emails.send_order_confirmation(order_id=order.pk, event_id=EVENT)
 
     says(sent(mailoutbox), "12 November 2026 00:30 WIB")
+
+
+def test_an_email_is_sent_by_a_claim_that_holds_and_by_no_other(
+    mailoutbox: list[EmailMultiAlternatives],
+) -> None:
+    order = order_of("id")
+    held = claim(an_event(order), worker="w1")
+    assert isinstance(held, Claim)
+
+    emails.send_receipt(order_id=order.pk, event_id=held.event_id, held=held)
+    ProcessedEvent.objects.filter(event_id=held.event_id).update(fence=held.fence + 1)
+    with pytest.raises(LostClaim):
+        emails.send_receipt(order_id=order.pk, event_id=held.event_id, held=held)
+
+    assert len(mailoutbox) == 1
 
 
 def test_an_email_that_is_sent_again_has_the_same_message_id(

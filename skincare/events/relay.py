@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -26,6 +27,7 @@ from django.db import close_old_connections, connection
 from django.utils.module_loading import import_string
 
 from skincare.events.routing import task_for
+from skincare.sqs.template import MessageTemplate
 
 log = structlog.get_logger(__name__)
 
@@ -153,17 +155,11 @@ def _batches(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
 def _send_batch(rows: Sequence[_Row]) -> dict[str, _Failure]:
     app: Celery = import_string(settings.CELERY_APP)
     try:
+        templates = [_template(app, task_for(row.event_type)) for row in rows]
         with app.producer_or_acquire() as producer, producer.channel.batch() as batch:
-            for row in rows:
-                app.send_task(
-                    task_for(row.event_type),
-                    args=[row.payload],
-                    task_id=row.event_id,
-                    producer=producer,
-                    # Nobody reads them, and Celery's own take half of the time.
-                    argsrepr="(…)",
-                    kwargsrepr="{…}",
-                )
+            for row, template in zip(rows, templates, strict=True):
+                body = template.fill(task_id=row.event_id, argument=row.payload)
+                batch.add(task_id=row.event_id, queue_url=template.queue_url, body=body)
     except Exception as error:  # whatever the client raises, the rows stay unsent
         log.warning("outbox_send_failed", error=type(error).__name__, exc_info=error)
         return {row.event_id: _Failure(type(error).__name__, sender_fault=False) for row in rows}
@@ -171,6 +167,11 @@ def _send_batch(rows: Sequence[_Row]) -> dict[str, _Failure]:
         event_id: _Failure(f"{failure.code}: {failure.message}", failure.sender_fault)
         for event_id, failure in batch.failures.items()
     }
+
+
+@lru_cache(maxsize=32)
+def _template(app: Celery, task: str) -> MessageTemplate:
+    return MessageTemplate.of(app, task)
 
 
 def _mark_sent(ids: Sequence[int], leased_until: datetime | None) -> None:
@@ -356,6 +357,7 @@ def _forget_after_fork() -> None:
     # Threads do not survive a fork: the child starts its own when it first publishes.
     global _relay, _thread, _lock
     _relay, _thread, _lock = None, None, threading.Lock()
+    _template.cache_clear()  # a message names the process that it comes from
 
 
 os.register_at_fork(after_in_child=_forget_after_fork)

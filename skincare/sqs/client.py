@@ -98,12 +98,17 @@ class Batch:
             return
         self._messages.append(Outgoing(task_id, queue_url, body, size))
 
+    def take(self) -> list[Outgoing]:
+        """Return what was collected. It is not sent."""
+        messages, self._messages = self._messages, []
+        return messages
+
     def send(self, client: "SQSClient") -> None:
         """Send what was collected. Never raises for what SQS or the network does.
 
         After a call without an answer no other is tried: each would take as long.
         """
-        messages, self._messages = self._messages, []
+        messages = self.take()
         unanswered: SendFailure | None = None
         for part in parts(messages):
             if unanswered is None:

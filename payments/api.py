@@ -190,7 +190,9 @@ _KEY: Final[dict[str, Any]] = {
         ],
     },
 )
-def pay(request: HttpRequest, order_id: UUID, payload: PageIn) -> Status[Payment] | HttpResponse:
+def pay(
+    request: HttpRequest, order_id: UUID, payload: PageIn | None = None
+) -> Status[Payment] | HttpResponse:
     """Open the order's payment page at its gateway.
 
     `201` for a new page, `200` for the one that is still open; `409` where the order cannot be paid
@@ -200,7 +202,7 @@ def pay(request: HttpRequest, order_id: UUID, payload: PageIn) -> Status[Payment
     try:
         opened = open_page(
             order_id=order_id,
-            wanted=payload.payment_method,
+            wanted=payload.payment_method if payload else "",
             idempotency_key=request.headers.get("Idempotency-Key"),
         )
     except OrderNotFound:

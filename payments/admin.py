@@ -8,7 +8,14 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from orders.money import reported, rupiah
-from payments.models import Acceptance, Hold, Payment, PaymentNotification, PaymentRefund
+from payments.models import (
+    Acceptance,
+    Hold,
+    Payment,
+    PaymentNotification,
+    PaymentRefund,
+    RefundRequest,
+)
 from skincare.events.admin_base import (
     HeldFilter,
     ReadOnlyAdmin,
@@ -19,7 +26,7 @@ from skincare.events.admin_base import (
     short_id,
 )
 
-PaymentRow = Acceptance | Hold | PaymentNotification | PaymentRefund
+PaymentRow = Acceptance | Hold | PaymentNotification | PaymentRefund | RefundRequest
 
 
 @admin.register(Payment)
@@ -45,6 +52,7 @@ class PaymentAdmin(ReadOnlyAdmin):
         "decision",
         "order_link",
         "notifications_link",
+        "refund_link",
         "refunds_link",
         "events_link",
     ]
@@ -80,6 +88,12 @@ class PaymentAdmin(ReadOnlyAdmin):
     def notifications_link(self, payment: Payment) -> SafeString | str:
         page = "admin:payments_paymentnotification_changelist"
         return list_link(page, "payment__id__exact", payment.pk, "what the gateway said")
+
+    @admin.display(description="refund")
+    def refund_link(self, payment: Payment) -> SafeString | str:
+        if not payment.is_paid:
+            return "-"
+        return object_link("operations:refund", payment.pk, "give money back")
 
     @admin.display(description="refunds")
     def refunds_link(self, payment: Payment) -> SafeString | str:
@@ -135,14 +149,42 @@ class AcceptanceAdmin(PaymentRowAdmin):
         "requested_at",
         "payment_link",
         "order_link",
+        "decision",
         "held_reason",
         "requested_by",
         "accepted_by",
         "closed_at",
     ]
-    list_filter = [("closed_at", admin.EmptyFieldListFilter)]
+    list_filter = [("closed_at", admin.EmptyFieldListFilter), "decision"]
     list_select_related = ["payment__order", "requested_by", "accepted_by"]
     search_fields = ["payment__id", "payment__order__number", "requested_by__username"]
+
+
+@admin.register(RefundRequest)
+class RefundRequestAdmin(PaymentRowAdmin):
+    list_display = [
+        "requested_at",
+        "payment_link",
+        "order_link",
+        "money",
+        "status",
+        "reason",
+        "requested_by",
+        "agreed_by",
+        "page",
+    ]
+    list_filter = ["status"]
+    list_select_related = ["payment__order", "requested_by", "agreed_by"]
+    readonly_fields = ["page", "payment_link", "order_link"]
+    search_fields = ["key", "payment__id", "payment__order__number", "requested_by__username"]
+
+    @admin.display(description="amount", ordering="amount_rupiah")
+    def money(self, request: RefundRequest) -> SafeString:
+        return money_cell(rupiah(request.amount_rupiah))
+
+    @admin.display(description="page")
+    def page(self, request: RefundRequest) -> SafeString | str:
+        return object_link("operations:refund", request.payment_id, "go on with it")
 
 
 @admin.register(Hold)

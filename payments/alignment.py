@@ -18,9 +18,14 @@ from payments.models import Hold, Payment
 from payments.standing import Standing, standing, status_of_order
 from skincare.telemetry import metrics
 
-#: Holds that are about money which is in.
-_ABOUT_MONEY_IN: Final = frozenset(
-    {HoldCode.SURPLUS, HoldCode.PAID_AFTER_REFUND, HoldCode.PAID_AFTER_CANCEL}
+#: Holds that are about money which is in: when it is gone, so is their cause.
+_ENDED_WITH_THE_MONEY: Final = frozenset(
+    {
+        HoldCode.SURPLUS,
+        HoldCode.PAID_AFTER_REFUND,
+        HoldCode.PAID_AFTER_CANCEL,
+        HoldCode.TRANSFER_BY_HAND,
+    }
 )
 
 
@@ -134,7 +139,7 @@ def _close_what_is_over(order: Order, found: Standing, *, has_shortage: bool) ->
             continue
         elif hold.refund_decided_at is not None:
             close_hold(order, hold, how=Decision.REFUND, reason="the money went back")
-        elif hold.code in _ABOUT_MONEY_IN:
+        elif hold.code in _ENDED_WITH_THE_MONEY:
             close_hold(order, hold, how=Decision.RESOLVED, reason="the money is gone")
 
 

@@ -15,7 +15,7 @@ class PaymentsConfig(AppConfig):
             notifications,
             ranges,  # noqa: F401  (registers itself)
             reconciliation,
-            refunding,
+            refund_sending,
         )
         from skincare.events import relay
 
@@ -36,9 +36,14 @@ class PaymentsConfig(AppConfig):
             "reconcile_payments",
             reconciliation.Sweeper(reconciliation.sweep, reconciliation.is_due).start,
         )
+        relay.every(
+            reconciliation.GAUGE_SECONDS,
+            "gauge_open_attempts",
+            reconciliation.gauge_open_attempts,
+        )
         relay.every(settings.MONEY_CHECK_SECONDS, "check_money", money_check.check_daily)
         relay.every(
             settings.RECONCILE_SWEEP_SECONDS,
             "send_refunds",
-            reconciliation.Sweeper(refunding.send_due, refunding.is_due).start,
+            reconciliation.Sweeper(refund_sending.send_due, refund_sending.is_due).start,
         )

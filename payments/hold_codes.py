@@ -54,7 +54,8 @@ DECISIONS: Final[Mapping[HoldCode, frozenset[Decision]]] = {
     HoldCode.CHARGEBACK: frozenset({Decision.DISMISS, Decision.CANCEL}),
     # Dismissing takes the goods, if they are there by now. Its money goes back by cancelling it.
     HoldCode.OUT_OF_STOCK: frozenset({Decision.DISMISS, Decision.CANCEL}),
-    # It ends when a person says that it was transferred (payments.refunding).
+    # It ends when two persons say that it was transferred (payments.transfers).
+    # Dismissing says that the money stays.
     HoldCode.TRANSFER_BY_HAND: frozenset({Decision.DISMISS}),
     HoldCode.GOODS_OUT: frozenset({Decision.DISMISS}),
     HoldCode.OTHER: frozenset({Decision.DISMISS, Decision.CANCEL}),

@@ -13,7 +13,7 @@ from orders.exceptions import NotHeld
 from orders.locks import lock_order
 from orders.models import Order
 from payments.hold_codes import Decision, HoldCode
-from payments.models import Acceptance, Hold, Payment, PaymentNotification
+from payments.models import Acceptance, Hold, Payment, PaymentNotification, RefundRequest
 from skincare.events import audit
 from skincare.telemetry import metrics
 
@@ -63,10 +63,26 @@ def close_hold(
     hold.closed_reason = reason
     hold.save()
     Acceptance.objects.filter(hold=hold, closed_at=None).update(closed_at=hold.closed_at)
+    if hold.code == HoldCode.TRANSFER_BY_HAND and hold.payment is not None:
+        _withdraw_transfer(hold.payment, how)
     _copy_reasons(order, hold.payment)
     log.info(
         "order_hold_changed", order_id=str(order.pk), code=hold.code, how=how, held=order.is_held
     )
+
+
+def _withdraw_transfer(payment: Payment, how: Decision) -> None:
+    """End what was to be transferred by hand: nobody is reminded of it any more."""
+    waiting = RefundRequest.objects.filter(payment=payment, status=RefundRequest.Status.BY_HAND)
+    why = f"its hold was closed: {how.label}"
+    if waiting.update(status=RefundRequest.Status.WITHDRAWN, last_error=why):
+        reopen_refund_decisions(payment)
+
+
+def reopen_refund_decisions(payment: Payment) -> None:
+    """Let the open holds of a payment be decided again: the refund that was decided never came."""
+    decided = Hold.objects.filter(payment=payment, closed_at=None, refund_decided_at__isnull=False)
+    decided.update(refund_decided_at=None)
 
 
 def lock_hold(hold_id: int) -> tuple[Order, Hold]:

@@ -307,6 +307,11 @@ class RefundRequest(models.Model):
         BY_HAND = "by_hand", "has to be transferred by hand"  # the gateway has no refunds for it
         WITHDRAWN = "withdrawn", "withdrawn"
 
+    #: What a person has to go on with.
+    FOR_A_PERSON = (Status.REQUESTED, Status.BY_HAND)
+    #: At most one for each payment.
+    UNDER_WAY = (*FOR_A_PERSON, Status.DECIDED, Status.SENT)
+
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="refund_requests")
     key = models.CharField(max_length=64, unique=True)
     amount_rupiah = models.BigIntegerField()
@@ -326,6 +331,21 @@ class RefundRequest(models.Model):
         max_length=128, blank=True, help_text="what the gateway calls the refund"
     )
     last_error = models.CharField(max_length=255, blank=True)
+    transferred_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        related_name="+",
+        null=True,
+        blank=True,
+        help_text="who says that it was transferred by hand",
+    )
+    transferred_at = models.DateTimeField(null=True, blank=True)
+    transfer_note = models.CharField(
+        max_length=255, blank=True, default="", db_default="", help_text="how it was transferred"
+    )
+    transfer_confirmed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", null=True, blank=True
+    )
 
     class Meta:
         ordering = ["-id"]
@@ -338,19 +358,28 @@ class RefundRequest(models.Model):
                 fields=["next_try_at"],
                 name="refund_request_due",
                 condition=Q(next_try_at__isnull=False),
-            )
+            ),
+            models.Index(
+                fields=["requested_at"],
+                name="refund_request_for_a_person",
+                condition=Q(status__in=["requested", "by_hand"]),
+            ),
         ]
         constraints = [
             models.UniqueConstraint(
                 fields=["payment"],
-                condition=Q(status__in=["requested", "decided", "sent"]),
-                name="refund_request_one_open",
+                condition=Q(status__in=["requested", "decided", "sent", "by_hand"]),
+                name="refund_request_one_under_way",
             ),
             models.CheckConstraint(
                 name="refund_request_amount_sign", condition=Q(amount_rupiah__gt=0)
             ),
             models.CheckConstraint(
                 name="refund_request_two_persons", condition=~Q(agreed_by=F("requested_by"))
+            ),
+            models.CheckConstraint(
+                name="refund_request_transfer_two_persons",
+                condition=~Q(transfer_confirmed_by=F("transferred_by")),
             ),
             models.CheckConstraint(
                 name="refund_request_status_known",
@@ -370,6 +399,11 @@ class RefundRequest(models.Model):
 
     def __str__(self) -> str:
         return f"refund of {self.amount_rupiah} of {self.payment_id}"
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether its end is still to come."""
+        return self.status in self.UNDER_WAY
 
 
 class PaymentRefund(AppendOnlyModel):

@@ -16,7 +16,7 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from orders.locks import lock_order
@@ -37,7 +37,13 @@ log = structlog.get_logger(__name__)
 
 _LEASE: Final = timedelta(seconds=60)  # longer than all calls for one payment take
 _RETRY: Final = timedelta(minutes=2)  # while the gateway is away
-_AGES: Final = (("10m", timedelta(minutes=10)), ("2h", timedelta(hours=2)))
+#: How often each relay reports the open attempts; CloudWatch's shortest period without extra cost.
+GAUGE_SECONDS: Final = 60.0
+_AGES: Final = {
+    "OpenAttemptsOver10Minutes": timedelta(minutes=10),
+    "OpenAttemptsOver2Hours": timedelta(hours=2),
+    "OpenAttemptsOver26Hours": timedelta(hours=26),  # no page lives so long
+}
 
 
 @dataclass(frozen=True)
@@ -52,10 +58,18 @@ class Found:
 
 
 def schedule(payment: Payment, *, opened_at: datetime) -> None:
-    """Say when a payment whose page was opened is asked for next; not saved yet."""
+    """Say when a payment whose page was opened is asked for next; not saved yet.
+
+    Also where its money is in, unless all of it went back: it may be reversed.
+    """
     payment.next_ask_at = next_time(
-        opened_at=opened_at, expires_at=payment.expires_at, asked_at=payment.asked_at
+        opened_at=opened_at,
+        expires_at=payment.expires_at,
+        asked_at=payment.asked_at,
+        paid_at=payment.paid_at if payment.is_paid else None,
     )
+    if payment.status == PaymentStatus.REFUNDED:
+        payment.next_ask_at = None
 
 
 def due(now: datetime) -> QuerySet[Payment]:
@@ -143,9 +157,7 @@ def _apply(
         # Nobody picked a way to pay: such a page ends without a word.
         payment.status, changed = PaymentStatus.EXPIRED, False
     payment.asked_at = now
-    payment.next_ask_at = None
-    if payment.status not in PAID or payment.status in OPEN:
-        schedule(payment, opened_at=payment.created_at)
+    schedule(payment, opened_at=payment.created_at)
     payment.save()
     if other is not None and other.status in PAID:
         return Found(other, PaymentStatus.PENDING, other.status, is_missed=True)
@@ -183,7 +195,6 @@ def sweep() -> int:
 
     Several sweeps may run at once: each leases a payment before it asks.
     """
-    gauge_open_attempts()
     return reconcile(_leased(), per_minute=settings.GATEWAY_ASKS_PER_MINUTE)
 
 
@@ -196,11 +207,11 @@ def _leased() -> Iterable[Payment]:
 
 
 def gauge_open_attempts() -> None:
-    """Record how many attempts are open longer than a buyer takes to pay."""
+    """Record how many attempts have been open for so long: each is a part of the one before."""
     open_ = Payment.objects.filter(status__in=OPEN, session_id__gt="")
     now = timezone.now()
-    for _, age in _AGES:
-        metrics.record({"OpenAttempts": open_.filter(created_at__lt=now - age).count()})
+    older = {name: Count("pk", filter=Q(created_at__lt=now - age)) for name, age in _AGES.items()}
+    metrics.record(open_.aggregate(**older))
 
 
 def is_due() -> bool:

@@ -22,6 +22,7 @@ from payments.exceptions import (
     Malformed,
     NotCancellable,
     NotJSON,
+    NotRefundable,
     Unreadable,
 )
 from payments.providers import midtrans_calls
@@ -165,10 +166,19 @@ class Midtrans(Gateway):
     def refund(
         self, payment: "Payment", *, key: str, amount_rupiah: int, reason: str
     ) -> RefundState:
-        """Ask for a refund; where the key was used before, say what became of that one."""
-        document = midtrans_calls.refund(
-            _id_of(payment), key=key, amount_rupiah=amount_rupiah, reason=reason
-        )
+        """Ask for a refund; where the key was used before, say what became of that one.
+
+        A captured card is refundable as soon as it is settled, with the next day's batch.
+        """
+        try:
+            document = midtrans_calls.refund(
+                _id_of(payment), key=key, amount_rupiah=amount_rupiah, reason=reason
+            )
+        except NotRefundable:
+            answer = self.status(payment)
+            if answer is not None and answer.status is PaymentStatus.CAPTURED:
+                raise GatewayUnavailable(self.name, "it is not settled yet") from None
+            raise
         if document is None:
             found = self.find_refund(payment, key=key)
             if found is None:

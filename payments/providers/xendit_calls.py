@@ -40,6 +40,14 @@ WAYS: Final[Mapping[str, Sequence[str]]] = {
     "counter": ("ALFAMART", "INDOMARET"),
 }
 _MAX_URL: Final = 255
+#: What `error_code` says of refunds. https://docs.xendit.co/apidocs/create-refund
+_NO_REFUNDS: Final = ("REFUND_NOT_SUPPORTED", "PARTIAL_REFUND_NOT_SUPPORTED")
+_NOT_NOW: Final = (
+    "REFUND_IN_PROGRESS",
+    "TEMPORARILY_UNAVAILABLE",
+    "DUPLICATE_ERROR",
+    "IDEMPOTENCY_ERROR",
+)
 
 
 def create(payment: "Payment", purchase: Purchase) -> Page:
@@ -117,10 +125,16 @@ def expire(id_: str) -> None:
 
 
 def refund(asked: Mapping[str, Any], *, key: str) -> dict[str, Any]:
-    """Ask for a refund and return it. The same key with the same body gets the same answer."""
+    """Ask for a refund and return it. The same key with the same body gets the same answer.
+
+    Raises `NotRefundable` where this way to pay has no refunds, `GatewayUnavailable` also where
+    another refund has to end first, or where the key may have been taken already.
+    """
     answer = _call("POST", "refund", "/refunds", json=asked, headers={"idempotency-key": key})
-    if answer.status == 403:
+    if _error(answer) in _NO_REFUNDS:
         raise NotRefundable(NAME, _error(answer))
+    if _error(answer) in _NOT_NOW:
+        raise GatewayUnavailable(NAME, _error(answer))
     _check(answer)
     return answer.object
 

@@ -1,14 +1,18 @@
 """What all pages of the operator share: who may open them, and the admin's frame around them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.auth.decorators import permission_required
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 View = Callable[..., HttpResponse]
+
+#: The permission that an action takes, what it does, and what the person is told then.
+Action = tuple[str, Callable[[], object], str]
 
 
 def page_for(permission: str) -> Callable[[View], View]:
@@ -30,6 +34,26 @@ def refuse(request: HttpRequest, error: Exception, *, to: str, **arguments: Any)
     """Go back to a page with the reason why nothing was done."""
     text = str(error) or (type(error).__doc__ or type(error).__name__)
     messages.error(request, f"Nothing was done. {text}")
+    return redirect(to, **arguments)
+
+
+def act(
+    request: HttpRequest,
+    actions: Mapping[str, Action],
+    *,
+    refusals: tuple[type[Exception], ...],
+    to: str,
+    **arguments: Any,
+) -> HttpResponse:
+    """Do the one action that the form names, if the person may, and go to a page."""
+    permission, run, told = actions.get(request.POST.get("action", ""), ("", None, ""))
+    if run is None or not request.user.has_perm(permission):
+        raise PermissionDenied
+    try:
+        run()
+    except refusals as error:
+        return refuse(request, error, to=to, **arguments)
+    messages.success(request, told)
     return redirect(to, **arguments)
 
 

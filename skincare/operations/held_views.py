@@ -1,13 +1,11 @@
 """Payments, notifications and orders that wait for a person, and what the person decides."""
 
-from collections.abc import Callable
 from typing import Any, Final
 from uuid import UUID
 
-from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_GET, require_http_methods
 
 from orders.exceptions import NotHeld, OrderNotFound
@@ -16,9 +14,9 @@ from payments import decisions, exceptions, notifications
 from payments import unmatched as unmatched_notifications
 from payments.hold_codes import FOUR_EYES, Decision
 from payments.holds import open_holds
-from payments.models import Hold, Payment, PaymentNotification
+from payments.models import Hold, Payment, PaymentNotification, RefundRequest
 from skincare.events.exceptions import ReasonMissing
-from skincare.operations.base_view import actor_of, page_for, refuse, show
+from skincare.operations.base_view import Action, act, actor_of, page_for, refuse, show
 
 #: Rows of each list; the oldest come first.
 SHOWN: Final = 100
@@ -59,6 +57,9 @@ def waiting(request: HttpRequest) -> HttpResponse:
         .order_by("updated_at")[:SHOWN],
         notifications=unmatched_rows.order_by("received_at")[:SHOWN],
         orders=held_orders.order_by("updated_at")[:SHOWN],
+        refunds=RefundRequest.objects.filter(status__in=RefundRequest.FOR_A_PERSON)
+        .select_related("payment__order", "requested_by", "transferred_by")
+        .order_by("requested_at")[:SHOWN],
         shown=SHOWN,
     )
 
@@ -125,7 +126,7 @@ def _decide_hold(
         return refuse(request, NotHeld("it is not held any more"), to=to, **arguments)
     hold = chosen[0]
     decision = Decision.REFUND if request.POST.get("decision") == "refund" else Decision.ACCEPT
-    actions: dict[str, tuple[str, Callable[[], Any], str]] = {
+    actions: dict[str, Action] = {
         "request": (
             "payments.request_acceptance",
             lambda: decisions.request_decision(
@@ -151,7 +152,7 @@ def _decide_hold(
             "The order is cancelled.",
         ),
     }
-    return _decide(request, actions, to=to, **arguments)
+    return act(request, actions, refusals=_REFUSALS, to=to, **arguments)
 
 
 @require_http_methods(["GET", "POST"])
@@ -159,7 +160,7 @@ def _decide_hold(
 def unmatched(request: HttpRequest, notification_id: int) -> HttpResponse:
     """Match a notification to its order, or say that none will come."""
     reason, order_name = request.POST.get("reason", ""), request.POST.get("order", "")
-    actions: dict[str, tuple[str, Callable[[], Any], str]] = {
+    actions: dict[str, Action] = {
         "match": (
             "payments.match_notification",
             lambda: unmatched_notifications.match(
@@ -186,7 +187,13 @@ def unmatched(request: HttpRequest, notification_id: int) -> HttpResponse:
         ),
     }
     if request.method == "POST":
-        return _decide(request, actions, to="operations:unmatched", notification_id=notification_id)
+        return act(
+            request,
+            actions,
+            refusals=_REFUSALS,
+            to="operations:unmatched",
+            notification_id=notification_id,
+        )
     return show(
         request,
         "unmatched.html",
@@ -211,22 +218,3 @@ def order(request: HttpRequest, order_id: UUID) -> HttpResponse:
         order=found,
         holds=[_shown(hold, request) for hold in holds],
     )
-
-
-def _decide(
-    request: HttpRequest,
-    actions: dict[str, tuple[str, Callable[[], Any], str]],
-    *,
-    to: str,
-    **arguments: Any,
-) -> HttpResponse:
-    """Do the one action that the form names, if the person may."""
-    permission, run, done = actions.get(request.POST.get("action", ""), ("", None, ""))
-    if run is None or not request.user.has_perm(permission):
-        raise PermissionDenied
-    try:
-        run()
-    except _REFUSALS as error:
-        return refuse(request, error, to=to, **arguments)
-    messages.success(request, done)
-    return redirect(to, **arguments)

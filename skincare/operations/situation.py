@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from orders.models import Order
-from payments.models import Payment, PaymentNotification
+from payments.models import Payment, PaymentNotification, RefundRequest
 from skincare.operations import stats
 from skincare.operations.models import WorkerReport
 from skincare.operations.worker_reports import INTERVAL
@@ -123,6 +123,7 @@ _DECISIONS: Final[dict[str, Callable[[], QuerySet[Any]]]] = {
         outcome=PaymentNotification.Outcome.UNREADABLE
     ),
     "held order": lambda: Order.objects.exclude(held_reason=""),
+    "refund": lambda: RefundRequest.objects.filter(status__in=RefundRequest.FOR_A_PERSON),
 }
 
 

@@ -2,7 +2,14 @@
 
 from django.urls import path
 
-from skincare.operations import dead_letter_views, event_views, goods_views, held_views, overview
+from skincare.operations import (
+    dead_letter_views,
+    event_views,
+    goods_views,
+    held_views,
+    overview,
+    refund_views,
+)
 
 app_name = "operations"
 urlpatterns = [
@@ -17,6 +24,7 @@ urlpatterns = [
     path("held/payments/<uuid:payment_id>/", held_views.payment, name="held_payment"),
     path("held/notifications/<int:notification_id>/", held_views.unmatched, name="unmatched"),
     path("held/orders/<uuid:order_id>/", held_views.order, name="held_order"),
+    path("payments/<uuid:payment_id>/refund/", refund_views.refund, name="refund"),
     path("orders/<uuid:order_id>/shipping/", goods_views.ship, name="ship"),
     path("goods/", goods_views.receive, name="receive_goods"),
 ]

@@ -12,10 +12,23 @@ JAKARTA: Final = timezone(timedelta(hours=7))  # no daylight saving
 
 
 class Clock:
-    """Seconds since 1970, moved forward by `advance` seconds in all."""
+    """Seconds since 1970, moved forward by `advance` seconds in all.
+
+    shows_real_time: what the gateways write, and are told, is by the machine's clock all the same:
+    for a shop that stays there, and whose rows grow older instead.
+    """
 
     def __init__(self) -> None:
         self._ahead = 0.0
+        self.shows_real_time = False
+
+    def shown(self, moment: float) -> float:
+        """Return a moment as the gateways write it."""
+        return moment - (self._ahead if self.shows_real_time else 0.0)
+
+    def told(self, moment: float) -> float:
+        """Return a moment that a shop wrote, by this clock."""
+        return moment + (self._ahead if self.shows_real_time else 0.0)
 
     def now(self) -> float:
         return time.time() + self._ahead

@@ -212,7 +212,7 @@ class Midtrans:
             method=method,
             amount=session.amount,
             time=now,
-            expires_at=_expires_at(session.asked, method, now),
+            expires_at=self._expires_at(session.asked, method, now),
             state="pending",
             fraud_status="accept" if method.has_fraud_status else None,
             extra=method.fields() | _custom_fields(session.asked),
@@ -226,6 +226,17 @@ class Midtrans:
             self.notify(transaction)
             self._agenda.at(transaction.expires_at, lambda: self._expire_unpaid(transaction))
         return transaction
+
+    def _expires_at(self, asked: Mapping[str, Any], method: Method, picked_at: float) -> float:
+        """Without a start time the clock starts when the method is picked."""
+        expiry = asked.get("expiry")
+        if not expiry:
+            return picked_at + method.minutes * 60.0
+        start = picked_at
+        if "start_time" in expiry:
+            told = datetime.strptime(expiry["start_time"], "%Y-%m-%d %H:%M:%S %z")
+            start = self._clock.told(told.timestamp())
+        return start + _seconds(expiry)
 
     def _charge_card(self, transaction: Transaction, verdict: str) -> None:
         if verdict.startswith("deny"):
@@ -330,7 +341,7 @@ class Midtrans:
             "refund_chargeback_id": number,
             "refund_chargeback_uuid": str(uuid4()),
             "refund_amount": f"{amount}.00",
-            "created_at": wib(self._clock.now()),
+            "created_at": wib(self._clock.shown(self._clock.now())),
             "reason": reason,
             "refund_key": key or f"{transaction.id}-{number}",
         }
@@ -338,7 +349,7 @@ class Midtrans:
         return refund
 
     def _confirm_refund(self, transaction: Transaction, refund: dict[str, Any]) -> None:
-        refund["bank_confirmed_at"] = wib(self._clock.now())
+        refund["bank_confirmed_at"] = wib(self._clock.shown(self._clock.now()))
         self.notify(transaction)
 
     def _refund_answer(self, transaction: Transaction, refund: dict[str, Any]) -> dict[str, Any]:
@@ -367,14 +378,14 @@ class Midtrans:
             "currency": "IDR",
             "payment_type": transaction.method.payment_type,
             "transaction_status": transaction.state,
-            "transaction_time": wib(transaction.time),
-            "expiry_time": wib(transaction.expires_at),
+            "transaction_time": wib(self._clock.shown(transaction.time)),
+            "expiry_time": wib(self._clock.shown(transaction.expires_at)),
             **transaction.extra,
         }
         if transaction.fraud_status is not None:
             document["fraud_status"] = transaction.fraud_status
         if transaction.settled_at is not None:
-            document["settlement_time"] = wib(transaction.settled_at)
+            document["settlement_time"] = wib(self._clock.shown(transaction.settled_at))
         if transaction.refunds:
             document["refund_amount"] = f"{transaction.refunded}.00"
             document["refunds"] = [dict(refund) for refund in transaction.refunds]
@@ -441,17 +452,6 @@ def _seconds(expiry: Mapping[str, Any]) -> float:
 def _page_seconds(asked: Mapping[str, Any]) -> float:
     expiry = asked.get("page_expiry") or asked.get("expiry")
     return _seconds(expiry) if expiry else _UNIT_SECONDS["day"]
-
-
-def _expires_at(asked: Mapping[str, Any], method: Method, picked_at: float) -> float:
-    """Without a start time the clock starts when the method is picked."""
-    expiry = asked.get("expiry")
-    if not expiry:
-        return picked_at + method.minutes * 60.0
-    start = picked_at
-    if "start_time" in expiry:
-        start = datetime.strptime(expiry["start_time"], "%Y-%m-%d %H:%M:%S %z").timestamp()
-    return start + _seconds(expiry)
 
 
 def _custom_fields(asked: Mapping[str, Any]) -> dict[str, object]:

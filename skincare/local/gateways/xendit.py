@@ -466,7 +466,7 @@ class Xendit:
         self._webhooks.send("xendit", self.webhook_url, document, headers=headers)
 
     def time(self, moment: float) -> str:
-        return iso(moment, self.options.time_digits)
+        return iso(self._clock.shown(moment), self.options.time_digits)
 
     def _event(self, event: str, data: dict[str, Any]) -> dict[str, Any]:
         return {

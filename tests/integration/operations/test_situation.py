@@ -168,6 +168,7 @@ def test_what_waits_for_a_person_is_in_all_three(letters: Letters) -> None:
         "unmatched notification",
         "unreadable notification",
         "held order",
+        "refund",
     }
 
 

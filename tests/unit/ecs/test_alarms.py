@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from django.conf import settings
 from structlog.testing import capture_logs
 
 from ecs.template import Deployed, deployed, load, names
+from payments import reconciliation, windows
+from payments.asking_times import AFTER_EXPIRY
 from skincare.events.schema import PAYMENT_PROCESSED
 from skincare.telemetry.metrics import NAMESPACE, UNITS, count
 from tests.unit.ecs.account import LOAD_BALANCER
@@ -184,6 +187,7 @@ def test_what_is_missing_before_the_first_service_alarms_nobody_then(
         "webhooks-rejected",
         "webhooks-missed",
         "gateway-down",
+        "attempts-open",
         "worker-crashing",
         "api-crashing",
         "schedules-failing",
@@ -234,6 +238,30 @@ def test_the_outbox_alarms_later_than_the_relay_tries_again(
 
     assert threshold > settings.RELAY_SWEEP_SECONDS * 1.25
     assert threshold > settings.RELAY_BACKOFF_SECONDS[1]
+
+
+def test_a_gateway_is_down_whoever_called_it(alarms: dict[str, dict[str, Any]]) -> None:
+    watched = list(metrics_of(alarms["gateway-down"]))
+
+    assert {name for _, name, _ in watched} == {"GatewayCallsFailed"}
+    assert {dimensions["service"] for _, _, dimensions in watched} == {"api", "worker", "relay"}
+    (sum_,) = [one for one in alarms["gateway-down"]["Metrics"] if one.get("ReturnData")]
+    for one in ("api", "worker", "relay"):
+        # Without FILL, a service that counted nothing would leave the sum without a value.
+        assert f"FILL({one}, 0)" in sum_["Expression"]
+
+
+def test_an_attempt_is_open_too_long_only_when_no_page_lives_so_long(
+    alarms: dict[str, dict[str, Any]],
+) -> None:
+    alarm = alarms["attempts-open"]
+    longest = max(windows.WAYS.values())
+
+    # A page is opened up to so long after its order, and asked for after its end.
+    latest = timedelta(minutes=longest + windows.WITHOUT_ATTEMPT_MINUTES)
+    assert reconciliation._AGES[alarm["MetricName"]] > latest + AFTER_EXPIRY
+    assert alarm["Statistic"] == "Maximum"  # each relay reports them all
+    assert alarm["Period"] >= reconciliation.GAUGE_SECONDS
 
 
 def test_one_dead_letter_is_enough(alarms: dict[str, dict[str, Any]]) -> None:

@@ -463,8 +463,6 @@ class PaymentNotification(models.Model):
 
     #: What waits for its outcome, or for a person.
     OPEN = (Outcome.UNMATCHED, Outcome.UNREADABLE)
-    #: What belongs to no payment.
-    WITHOUT_PAYMENT = (*OPEN, Outcome.DISMISSED, Outcome.READ, Outcome.TEST)
 
     provider = models.CharField(max_length=32)
     identity = models.CharField(max_length=255, help_text="the same for every repeat")

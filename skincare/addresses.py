@@ -18,6 +18,7 @@ MIDTRANS_URLS: Final = {
 #: One for test and live mode: the key decides.
 XENDIT_URL: Final = "https://api.xendit.co"
 _SANDBOX_KEY: Final = "SB-Mid-server-"
+_TEST_KEY: Final = "xnd_development_"
 
 
 def gateway_url(environment: Environment, name: str, *, gateways_own: str, local: bool) -> str:
@@ -52,11 +53,24 @@ def shop_url(environment: Environment, *, default: str, local: bool) -> str:
 
 
 def check_midtrans_key(key: str, *, chosen: str) -> None:
-    """Raise ImproperlyConfigured for a key of the sandbox in the production environment."""
+    """Raise ImproperlyConfigured for the client's key, and for one of the sandbox in production."""
+    if "-client-" in key.lower():
+        raise ImproperlyConfigured(
+            "MIDTRANS_SERVER_KEY is the client key, which proves nothing: copy the server key."
+        )
     if chosen == "production" and key.startswith(_SANDBOX_KEY):
         raise ImproperlyConfigured(
             "MIDTRANS_SERVER_KEY is a key of the sandbox: set MIDTRANS_ENVIRONMENT to sandbox, or "
             "copy the key from the dashboard of the production environment."
+        )
+
+
+def check_xendit_key(key: str, *, chosen: str) -> None:
+    """Raise ImproperlyConfigured for a key of the test mode beside a gateway that takes money."""
+    if chosen == "production" and key.startswith(_TEST_KEY):
+        raise ImproperlyConfigured(
+            "XENDIT_SECRET_KEY is a key of Xendit's test mode, in which orders are paid without "
+            "money: copy the live key, or set MIDTRANS_ENVIRONMENT to sandbox to try the shop."
         )
 
 

@@ -147,7 +147,7 @@ def _check_options(options: Mapping[str, Any]) -> None:
     if (
         not are_known
         or options.get("sslmode", "prefer") not in _SSL_MODES
-        or not re.fullmatch(r"[0-9]{1,4}", str(options["connect_timeout"]))
+        or not re.fullmatch(r"[1-9][0-9]{0,3}", str(options["connect_timeout"]))
     ):
         raise ImproperlyConfigured(
             "DATABASE_URL has an option after ? that PostgreSQL's client would not take there: see "

@@ -90,10 +90,10 @@ class Environment:
 
 def check_secret(name: str, value: str) -> None:
     """Raise ImproperlyConfigured for a gateway's secret that could be guessed."""
-    if len(value) < SHORTEST_SECRET or not value.isprintable() or " " in value:
+    if len(value) < SHORTEST_SECRET or not re.fullmatch(r"[!-~]+", value):
         raise ImproperlyConfigured(
-            f"{name} is shorter than {SHORTEST_SECRET} characters, or has a blank in it: copy the "
-            "whole value from the gateway's dashboard."
+            f"{name} is shorter than {SHORTEST_SECRET} characters, or has a blank or a letter that "
+            "is not ASCII in it: copy the whole value from the gateway's dashboard."
         )
 
 

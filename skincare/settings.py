@@ -210,6 +210,7 @@ MIDTRANS_ENVIRONMENT = env.choice(
 )
 if IN_PRODUCTION:
     addresses.check_midtrans_key(MIDTRANS_SERVER_KEY, chosen=MIDTRANS_ENVIRONMENT)
+    addresses.check_xendit_key(XENDIT_SECRET_KEY, chosen=MIDTRANS_ENVIRONMENT)
 _snap_url, _core_url = addresses.MIDTRANS_URLS[MIDTRANS_ENVIRONMENT]
 MIDTRANS_SNAP_URL = addresses.gateway_url(
     env, "MIDTRANS_SNAP_URL", gateways_own=_snap_url, local=not IN_PRODUCTION
@@ -295,6 +296,11 @@ if not Path(SQS_POLICY.health_file).is_absolute():
     raise ImproperlyConfigured(
         "SQS_HEALTH_FILE is not a whole path: the check that reads it may run in another folder. "
         "Start it with a /."
+    )
+if not Path(SQS_POLICY.health_file).parent.is_dir():
+    raise ImproperlyConfigured(
+        "SQS_HEALTH_FILE is in a folder that is not there, so a worker would be taken for dead: "
+        "name a folder that exists."
     )
 CLAIM_LEASE_SECONDS = 100
 # service → seconds that a statement may wait for a lock, and take in all. Commands have no limit.

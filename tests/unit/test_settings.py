@@ -76,6 +76,10 @@ PRODUCTION = {
             )
             for mode in ("disable", "allow", "prefer", "require", "verify-ca")
         ),
+        (
+            {"DATABASE_URL": "postgresql://u:p@db.example/shop?connect_timeout=0"},
+            "DATABASE_URL has an option",
+        ),
         ({"DATABASE_CA_BUNDLE": "/nowhere.pem"}, "DATABASE_CA_BUNDLE is not a file"),
         ({"DATABASE_HOST": "db.example"}, "DATABASE_URL and DATABASE_HOST are both set"),
         (
@@ -104,7 +108,16 @@ PRODUCTION = {
         ({"SQS_ENDPOINT_URL": "local"}, "SQS_ENDPOINT_URL is not a URL that can be read"),
         ({"MIDTRANS_SERVER_KEY": "k"}, "MIDTRANS_SERVER_KEY is shorter than 16 characters"),
         ({"XENDIT_CALLBACK_TOKEN": "k" * 15}, "XENDIT_CALLBACK_TOKEN is shorter than 16"),
+        (
+            {"XENDIT_CALLBACK_TOKEN": "tok\u00e9n-0123456789abcdef"},
+            "XENDIT_CALLBACK_TOKEN is shorter than 16 characters, or has a blank or a letter that",
+        ),
         ({"XENDIT_SECRET_KEY": ""}, "XENDIT_SECRET_KEY is empty: set it"),
+        (
+            {"XENDIT_SECRET_KEY": "xnd_development_0123456789"},
+            "XENDIT_SECRET_KEY is a key of Xendit's test mode",
+        ),
+        ({"MIDTRANS_SERVER_KEY": "Mid-client-0123456789"}, "MIDTRANS_SERVER_KEY is the client key"),
         ({"MIDTRANS_ENVIRONMENT": "live"}, "MIDTRANS_ENVIRONMENT is 'live': set it to sandbox or"),
         (
             {"MIDTRANS_SERVER_KEY": "SB-Mid-server-0123456789"},
@@ -166,6 +179,7 @@ PRODUCTION = {
         ({"SENTRY_DSN": "abc"}, "SENTRY_DSN is not a DSN: copy it"),
         ({"SENTRY_DSN": "https://sentry.example/1"}, "SENTRY_DSN is not a DSN: copy it"),
         ({"DEBUG": "maybe"}, "DEBUG is neither true nor false"),
+        ({"SQS_HEALTH_FILE": "/nowhere/health.json"}, "SQS_HEALTH_FILE is in a folder that is not"),
         ({"SQS_HEALTH_FILE": "health.json"}, "SQS_HEALTH_FILE is not a whole path"),
         ({"ENV_FILE": "/no/such/file"}, "ENV_FILE is '/no/such/file', which is not there"),
     ],

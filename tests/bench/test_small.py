@@ -14,6 +14,7 @@ PARTS = {
     "hot": "Checkouts of one product and of twenty",
     "inline": "Checkout with its effects and two emails",
     "relay": "One relay and a backlog of",
+    "large": "The operator's pages",
     "memory": "Memory of the worker",
 }
 

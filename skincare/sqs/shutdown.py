@@ -9,8 +9,10 @@ import logging
 import os
 import signal
 import socket
+import threading
+import time
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 from celery import signals
 from celery.exceptions import WorkerShutdown, WorkerTerminate
@@ -26,6 +28,9 @@ log = logging.getLogger(__name__)
 #: Seconds for making messages visible when the worker has to end at once. A poll in flight
 #: often gets them again; closing it earlier would hide them for the visibility timeout.
 TERMINATE_GRACE = 2.0
+#: Seconds for the pool's processes to end by themselves when no task runs any more; Celery would
+#: wait for a frozen one for ever.
+POOL_GRACE = 5.0
 
 
 class Shutdown:
@@ -47,6 +52,7 @@ class Shutdown:
         self._asked = 0
         self._now = False
         self._terminating = False
+        self._limit: Any = None
         self._wakeup_reader, self._wakeup_writer = socket.socketpair()
         self._wakeup_reader.setblocking(False)
         self._wakeup_writer.setblocking(False)
@@ -82,21 +88,28 @@ class Shutdown:
         self._announce("SIGTERM", "Warm", EX_OK)
         self._consumer.leave()
         self._hub.on_tick.add(self._stop_if_finished)
-        self._hub.call_later(
+        self._limit = self._hub.call_later(
             max(self._policy.stop_timeout - STOP_RESERVE, 0.0), self._drain_took_too_long
         )
 
     def _stop_if_finished(self) -> None:
         if self._consumer.finished:
             log.info("worker_drained")
-            raise WorkerShutdown(EX_OK)
+            self._stop()
 
     def _drain_took_too_long(self) -> None:
         log.error("worker_drain_too_slow", extra={"running": self._consumer.running})
         if self._consumer.running:
             self.terminate()
         else:  # processed, but SQS does not take the deletes; closing the channel tries once more
-            raise WorkerShutdown(EX_OK)
+            self._stop()
+
+    def _stop(self) -> NoReturn:
+        if self._limit is not None:
+            self._limit.cancel()
+        processes = list(self._celery_consumer.pool._pool._pool)
+        threading.Thread(target=_end_frozen, args=[processes], daemon=True).start()
+        raise WorkerShutdown(EX_OK)
 
     def terminate(self) -> None:
         """Kill the running tasks and give their messages back, then stop."""
@@ -125,6 +138,15 @@ class Shutdown:
     def _end_at_once(self) -> None:
         self._celery_consumer.controller.exitcode = EX_FAILURE
         raise WorkerTerminate(EX_FAILURE)
+
+
+def _end_frozen(processes: list[Any]) -> None:
+    time.sleep(POOL_GRACE)
+    for process in processes:
+        if process.is_alive():
+            log.error("process_does_not_end", extra={"hung_process": process.pid})
+            with suppress(OSError):
+                kill_process(process.pid)
 
 
 def isolate_process(**_: Any) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 
 import psutil
+import pytest
 
 from skincare.local.deadline import wait_until
 from tests.integration.sqs.queue_pair import Queue
-from tests.integration.sqs.worker import Worker
+from tests.integration.sqs.worker import POLICY, Worker
 
 Start = Callable[..., Worker]
 
@@ -61,3 +63,26 @@ def test_a_thread_that_keeps_the_interpreter_costs_its_process(
 
     assert worker.wait_for("next", seconds=45)["receive_count"] == 2
     assert not psutil.pid_exists(polluted.pid) or worker.children()[0].pid != polluted.pid
+
+
+def is_alive(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("busy", [False, True], ids=["idle", "with a task"])
+def test_a_frozen_process_does_not_keep_a_worker_from_ending(
+    busy: bool, queue: Queue, start_worker: Start
+) -> None:
+    worker = start_worker(queue, watchdog_margin=2)
+    if busy:
+        queue.call("sleep", "long", 3)
+        worker.wait_for("long", step="started")
+    children = worker.children()
+    for process in children:
+        process.suspend()
+
+    worker.send_signal(signal.SIGTERM)
+
+    assert worker.wait_exit(seconds=POLICY["stop_timeout"]) == 0
+    assert not any(map(is_alive, children))
+    wait_until(lambda: queue.depth().in_flight == 0, seconds=5, what="nothing in flight")

@@ -104,16 +104,18 @@ def _database(role: Role) -> Iterator[Finding]:
 
 
 def _limits(role: Role) -> Finding:
-    """Read back, in a transaction like those of the role, which limits are really in force."""
+    """Read back which limits are really in force, in a transaction of the role and outside."""
     prepare_session(connection=connection, service=role)
     wanted = limits_of(role)
+    outside = limits_in_force(wanted)
     with transaction.atomic():
-        found = limits_in_force(wanted)
-    wrong = [
+        inside = limits_in_force(wanted)
+    wrong = dict.fromkeys(
         f"{name} is {found[name]}, not {wanted[name]}"
+        for found in (inside, outside)
         for name in wanted
         if found[name] != wanted[name]
-    ]
+    )
     if wrong:
         return Finding(
             "database",

@@ -307,3 +307,18 @@ def test_preflight_names_a_limit_that_is_lost(monkeypatch: pytest.MonkeyPatch) -
     found = _limits("api")
 
     assert found.problem.startswith("lock_timeout is 0ms, not 2000ms; statement_timeout is 0ms")
+
+
+def test_preflight_names_a_limit_that_only_transactions_have(
+    monkeypatch: pytest.MonkeyPatch, pgbouncer: None
+) -> None:
+    connection.ensure_connection()
+    prepare_session(connection=connection, service="api")
+    [limited] = connection.execute_wrappers
+    limited._limits_statements = False
+    monkeypatch.setattr("skincare.operations.deployment_checks.prepare_session", lambda **_: None)
+
+    found = _limits("api")
+
+    assert found.problem.startswith("idle_in_transaction_session_timeout is 0ms")
+    assert "statement_timeout is 0ms, not 4000ms" in found.problem

@@ -1,10 +1,11 @@
 """Measure this project, print the tables, and write them as Markdown to var/bench.md.
 
-    python -m tests.bench [PART …] [--only NAME …] [--rounds N] [--against COMMIT] [--small]
+    python -m tests.bench [PART …] [--only NAME …] [--rounds N] [--against COMMIT] [--short]
 
 Parts (default: all): no-op, shop, quiet, api, hot, inline, relay, large, memory. With --against,
 the programs of that commit and of this checkout are measured in alternation, three rounds, and the
-ratios printed. All parts take about half an hour. Times decide nothing: the exit status is 1 only
+ratios printed. All parts take about half an hour; with --short, which leaves out the patient part
+and most of the large tables, about half of that. Times decide nothing: the exit status is 1 only
 if a consumer lost an event, or if skincare.sqs did one twice or left its message in the queue.
 """
 
@@ -38,6 +39,9 @@ ENVIRONMENT = {
 REPORT = ROOT / "var" / "bench.md"
 SMALL_REPORT = ROOT / "var" / "bench-small.md"
 MILLIONS = 2_000_000
+SHORT_ROWS = 300_000
+PATIENT = "quiet"
+"""This part waits for slow events, with each consumer."""
 ROUNDS_AGAINST = 3
 
 PARTS: dict[str, Callable[[Bench, list[who.Contestant]], Part]] = {
@@ -75,11 +79,11 @@ def main() -> int:
             server=stack.enter_context(bench_server()),
             databases=stack.enter_context(Databases()),
             folder=folder,
-            rows=min(options.rows, 2000) if options.small else options.rows,
+            rows=_rows(options),
             small=options.small,
         )
         tables = []
-        for name in options.parts or (COMPARED if options.against else PARTS):
+        for name in options.parts or _parts(options):
             part = PARTS[name](bench, others)
             for number in range(rounds):
                 # Who comes first takes turns, too.
@@ -108,6 +112,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="how often each part is measured")
     parser.add_argument("--against", metavar="COMMIT", help="measure that commit's programs too")
     parser.add_argument("--rows", type=int, default=MILLIONS, help="events in the large tables")
+    parser.add_argument(
+        "--short",
+        action="store_true",
+        help=f"without `{PATIENT}`, and with {SHORT_ROWS:,} events in the large tables",
+    )
     parser.add_argument("--small", action="store_true", help="next to no load: does it all work?")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
@@ -115,6 +124,16 @@ def _options() -> argparse.Namespace:
             f"no part is called {', '.join(sorted(unknown))}: known are {', '.join(PARTS)}"
         )
     return options
+
+
+def _parts(options: argparse.Namespace) -> list[str]:
+    known = COMPARED if options.against else tuple(PARTS)
+    return [name for name in known if not (options.short and name == PATIENT)]
+
+
+def _rows(options: argparse.Namespace) -> int:
+    most = 2000 if options.small else SHORT_ROWS if options.short else options.rows
+    return min(options.rows, most)
 
 
 def _against(bench: Bench, other: Subject) -> Table:

@@ -199,7 +199,7 @@ def _put_off(event: Event, held: Claim, delay: NotificationDelayed | DependencyA
     if until is None:
         return False
     log.info("event_put_off", attempts=held.attempts, error=str(delay), until=until.isoformat())
-    if isinstance(delay, NotificationDelayed):
+    if isinstance(delay, NotificationDelayed) and spacing is None:
         metrics.count("EmailsPutOff", event_type=_metric_type(event))
     return True
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from django.db.models.functions import Now
+from structlog.testing import capture_logs
 
 from skincare.events import handlers
 from skincare.events.claim import Claim, claim
@@ -128,6 +129,19 @@ def test_who_waits_for_a_turn_was_not_refused_and_waits_no_longer_each_time(sett
     assert all(2 < wait <= 3 + 2 for wait in waits)
     assert ProcessedEvent.objects.get().put_offs == 0
     assert ProcessedEvent.objects.get().put_off_since is not None
+
+
+def test_only_what_the_provider_delayed_is_counted_as_put_off(
+    mailing: Mailing, django_capture_on_commit_callbacks: Any
+) -> None:
+    document = event_document(event_type=TYPE)
+    mailing.delays = [NotificationDelayed("SMTP 454"), NotificationDelayed("busy", spacing=0.1)]
+
+    with capture_logs() as lines, django_capture_on_commit_callbacks(execute=True):
+        assert [run(document), run(document)] == [EventOutcome.PUT_OFF] * 2
+
+    assert [line["EmailsPutOff"] for line in lines if "EmailsPutOff" in line] == [[1.0]]
+    assert processed(document).put_offs == 1
 
 
 def test_turns_are_as_far_apart_as_the_pace_says_and_never_far() -> None:

@@ -10,6 +10,8 @@ and what one client set there another one would find: each transaction sets the 
 statement outside of one gets a transaction to itself.
 """
 
+import os
+import socket
 from collections.abc import Callable, Mapping
 from types import MethodType
 from typing import Any, Final
@@ -84,6 +86,30 @@ def limits_in_force(names: Mapping[str, str]) -> dict[str, str]:
             )
             found[name] = cursor.fetchone()[0]
     return found
+
+
+#: libpq's names of what it sets on a socket, and Linux's.
+_SOCKET_OPTIONS: Final = {
+    "tcp_user_timeout": "TCP_USER_TIMEOUT",
+    "keepalives_idle": "TCP_KEEPIDLE",
+    "keepalives_interval": "TCP_KEEPINTVL",
+    "keepalives_count": "TCP_KEEPCNT",
+}
+
+
+def socket_options_in_force() -> dict[str, int]:
+    """Return what the kernel says of the connection's socket, by libpq's names.
+
+    Empty for a socket that is no TCP one; what this kernel does not know is left out.
+    """
+    with socket.socket(fileno=os.dup(connection.connection.fileno())) as seen:
+        if seen.family not in (socket.AF_INET, socket.AF_INET6):
+            return {}
+        return {
+            name: seen.getsockopt(socket.IPPROTO_TCP, getattr(socket, option))
+            for name, option in _SOCKET_OPTIONS.items()
+            if hasattr(socket, option)
+        }
 
 
 class LimitedTransactions:

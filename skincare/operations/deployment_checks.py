@@ -18,6 +18,7 @@ from skincare.events.database_sessions import (
     limits_in_force,
     limits_of,
     prepare_session,
+    socket_options_in_force,
 )
 from skincare.events.queue_client import open_dead_letter_queue, sqs_client
 from skincare.sqs.client import error_code
@@ -116,6 +117,18 @@ def _limits(role: Role) -> Finding:
         for name in wanted
         if found[name] != wanted[name]
     )
+    options = connection.settings_dict["OPTIONS"]
+    deaf = [
+        f"{name} is {value}, not {options[name]}"
+        for name, value in socket_options_in_force().items()
+        if name in options and value != int(options[name])
+    ]
+    if deaf:
+        return Finding(
+            "database",
+            f"{'; '.join(deaf)}: a server that went away without a word would be waited for. See "
+            "what DATABASE_URL asks for, and whether the kernel takes it",
+        )
     if wrong:
         return Finding(
             "database",

@@ -31,6 +31,7 @@ from skincare.events.database_sessions import (
     limits_in_force,
     limits_of,
     prepare_session,
+    socket_options_in_force,
 )
 from skincare.events.models import ProcessedEvent
 from skincare.local.supervised import Supervised
@@ -322,3 +323,32 @@ def test_preflight_names_a_limit_that_only_transactions_have(
 
     assert found.problem.startswith("idle_in_transaction_session_timeout is 0ms")
     assert "statement_timeout is 0ms, not 4000ms" in found.problem
+
+
+#: As the settings have them.
+SOCKET_OPTIONS = {
+    "tcp_user_timeout": 10_000,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
+
+
+@pytest.fixture
+def asked_for(pgbouncer: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection is a TCP one, and asks for these options."""
+    for name, value in SOCKET_OPTIONS.items():
+        monkeypatch.setitem(connection.settings_dict["OPTIONS"], name, value)
+    connection.ensure_connection()
+
+
+def test_the_kernel_has_the_socket_options_that_the_settings_ask_for(asked_for: None) -> None:
+    assert socket_options_in_force() == SOCKET_OPTIONS
+    assert _limits("api").is_ok
+
+
+def test_preflight_names_what_a_socket_lacks(asked_for: None) -> None:
+    with socket.socket(fileno=os.dup(connection.connection.fileno())) as same:
+        same.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 0)
+
+    assert _limits("api").problem.startswith("tcp_user_timeout is 0, not 10000: a server that")

@@ -18,6 +18,8 @@ WAYS: Final[Mapping[str, int]] = {
 }
 #: Where the buyer picks on the gateway's page.
 ANY_WAY_MINUTES: Final = _DAY
+#: For an order whose buyer has not asked for a payment page.
+WITHOUT_ATTEMPT_MINUTES: Final = 30
 
 
 def minutes(way: str) -> int:

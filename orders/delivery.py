@@ -22,8 +22,8 @@ class Pace:
     """How fast this process hands over emails, by what the provider answers.
 
     Between two tries lies a pause. Each refusal for now doubles it, up to `longest` seconds; each
-    email that is taken shortens it, until there is none. So many processes together slow down to
-    what the provider takes, and speed up again when it takes more.
+    email that is taken shortens it, until there is no pause. However many processes there are,
+    together they slow down to what the provider takes, and speed up when it takes more.
     """
 
     first: float = 1.0

@@ -122,8 +122,8 @@ def _send(kind: str, order: Order, event_id: str, held: Claim | None, **context:
     log.info("email_sent", kind=kind, order_id=str(order.pk), event_id=event_id)
 
 
-#: Counts and writes in one statement. An email that is sent again, under its Message-ID, is none
-#: more.
+#: Counts and writes in one statement. An email that is sent again, under its Message-ID, counts
+#: once.
 _WRITE_SENT: Final = f"""
 INSERT INTO orders_sentemail (order_id, kind, event_id, sent_at)
 SELECT %(order_id)s, %(kind)s, %(event_id)s, clock_timestamp()

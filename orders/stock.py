@@ -166,7 +166,7 @@ def apply_movements(movements: Sequence[Movement], *, event_id: str, order_id: U
 
 
 def reserve(wanted: Mapping[int, int], *, event_id: str, order_id: UUID) -> list[Shortage]:
-    """Set `wanted` pieces by product id aside for an order, where so many are available.
+    """Set `wanted` pieces by product id aside for an order, where that many are available.
 
     Returns the products of which fewer are: then the caller must roll back. The products are locked
     from here to the end of the transaction, so call it last: many buyers may want the same one.

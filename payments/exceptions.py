@@ -69,7 +69,7 @@ class CannotBeAsked(GatewayRefused):
 
 
 class NotJSON(Malformed):
-    """The body is no JSON at all."""
+    """The body is not JSON."""
 
 
 class Unreadable(Malformed):

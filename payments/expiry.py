@@ -74,7 +74,7 @@ def expire(order: Order) -> bool:
 
 
 def _overdue(now: datetime, older_than: timedelta | None) -> QuerySet[Order]:
-    """Return the waiting orders whose time is over, but for those that wait for a decision."""
+    """Return the waiting orders whose time is over, except those that wait for a decision."""
     if older_than is not None:
         is_over = Q(created_at__lt=now - older_than)
     else:

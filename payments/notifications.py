@@ -155,7 +155,7 @@ def read_again(*, notification_id: int, actor: str) -> Received:
         try:
             document = json.loads(stored.document)
         except ValueError:
-            raise Malformed("document", "is no JSON object") from None
+            raise Malformed("document", "is not a JSON object") from None
         report = provider(stored.provider).parse(document)  # type: ignore[attr-defined]
         if report is None:
             stored.decide(payment=None, outcome=_Outcome.READ, reason="another product's event")

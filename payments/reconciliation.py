@@ -48,7 +48,7 @@ _AGES: Final = {
 
 @dataclass(frozen=True)
 class Found:
-    """What came of asking for one payment. `is_missed`: a webhook should have reported it."""
+    """The result of asking for one payment. `is_missed`: a webhook should have reported it."""
 
     payment: Payment
     before: str
@@ -93,7 +93,7 @@ def reconcile(
     report: Callable[[Found], None] = lambda _: None,
     dry_run: bool = False,
 ) -> int:
-    """Ask for each of these payments, no more than so many in a minute; return how many changed.
+    """Ask for each of these payments, at a limited rate a minute; return how many changed.
 
     A gateway that is away ends nothing: its payments are asked for again later. Nor does a payment
     whose answer breaks something here: the others are asked for.

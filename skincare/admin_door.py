@@ -36,7 +36,7 @@ class AdminDoorMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self._get_response(request)
         if request.path.startswith(PRIVATE):
-            add_never_cache_headers(response)  # no-store is one of its words
+            add_never_cache_headers(response)  # no-store is among them
         return response
 
     def process_view(self, request: HttpRequest, *_: Any) -> None:

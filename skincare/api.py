@@ -17,7 +17,7 @@ from skincare.api_examples import ANSWERS, PARAMETERS, REQUESTS, problem_example
 
 
 class ShopAPI(NinjaAPI):
-    """django-ninja, but for its document: refusals are the problems that they are, and everything
+    """django-ninja, except for its document: refusals are documented as problems, and everything
     that is sent has an example.
     """
 

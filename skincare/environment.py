@@ -98,7 +98,7 @@ def check_secret(name: str, value: str) -> None:
 
 
 def check_hosts(name: str, hosts: Sequence[str]) -> None:
-    """Raise ImproperlyConfigured for what is no host name of one's own.
+    """Raise ImproperlyConfigured for what cannot be the name of our own host.
 
     A leading dot stands for all subdomains, as Django reads it.
     """

@@ -246,8 +246,8 @@ CORS_ALLOWED_ORIGINS = env.words("CORS_ALLOWED_ORIGINS", default=[])
 for origin in CORS_ALLOWED_ORIGINS:
     if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?", origin):
         raise ImproperlyConfigured(
-            "CORS_ALLOWED_ORIGINS has what is no origin: list origins like https://shop.example, "
-            "comma-separated, without a path."
+            "CORS_ALLOWED_ORIGINS has an entry that is not an origin: list origins like "
+            "https://shop.example, comma-separated, without a path."
         )
 
 SENTRY_DSN = env.text("SENTRY_DSN")

@@ -102,7 +102,7 @@ class Refusal(ErrorTask):
     """What could not be read, or came too late to be served, is answered with a problem."""
 
     def execute(self) -> None:
-        """Write the problem (RFC 9457), and a log line without a word of the request."""
+        """Write the problem (RFC 9457), and a log line without the request's own words."""
         error = self.request.error
         self.status = f"{error.code} {error.reason}"
         body = json.dumps(

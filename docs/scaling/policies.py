@@ -132,7 +132,7 @@ class StepScaling:
     """Adds tasks by how far the backlog is above a line, takes one away below another."""
 
     steps: tuple[tuple[float, int], ...]
-    """Backlog of the whole queue from which on so many tasks are added."""
+    """From this backlog of the whole queue on, this many tasks are added."""
     low: float
     min_tasks: int
     max_tasks: int

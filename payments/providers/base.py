@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: The only currency of the shop.
 CURRENCY: Final = "IDR"
 
-#: The largest amount that is taken for an amount at all: a quadrillion rupiah.
+#: The largest amount that is believed: a quadrillion rupiah.
 MAX_AMOUNT: Final = Decimal(10) ** 15
 
 

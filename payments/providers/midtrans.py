@@ -356,7 +356,7 @@ def _expires_at(document: Mapping[str, Any]) -> datetime | None:
 def _refunds(
     document: Mapping[str, Any], word: str, occurred_at: datetime
 ) -> tuple[GatewayRefund, ...]:
-    """Return the refunds that the document lists: each keeps its own key and amount for ever.
+    """Return the refunds that the document lists: each keeps its own key and amount forever.
 
     The `refund_amount` beside the list is their sum. Without a list, a `refund_key` names the one
     refund that is reported; a full refund or chargeback without either is all that is left.
@@ -396,7 +396,7 @@ def _listed_refund(
 def _refund_identity(document: Mapping[str, Any], refunds: tuple[GatewayRefund, ...]) -> str:
     """Return what distinguishes two notifications whose refunds differ, 1 to 64 characters.
 
-    It is the one key, or the digest of several; where there is none, the sum is all there is.
+    It is the one key, or the digest of several; without any, it is the sum.
     """
     keys = sorted(refund.key for refund in refunds)
     if not keys:

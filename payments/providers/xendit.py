@@ -298,7 +298,7 @@ class Xendit(Gateway):
             log.info("notification_of_other_product", provider=self.name, xendit_event=event)
             return None
         # It may be about money of ours: a person looks.
-        raise Malformed("event", f"is none that we know: {event}")
+        raise Malformed("event", f"is not one that we know: {event}")
 
 
 def _payment_request(document: Mapping[str, Any], payment: "Payment") -> GatewayNotification:
@@ -568,7 +568,7 @@ def _refund(document: Mapping[str, Any]) -> GatewayNotification:
 def _first_moment(
     data: Mapping[str, Any], *names: str, fallback: Mapping[str, Any] | None = None
 ) -> datetime:
-    """Return the first time that is there and can be true; where there is none, when it came."""
+    """Return the first time that is there and can be true, else the time at which it came."""
     moments = [any_moment(data, name) for name in names]
     if fallback is not None:
         moments.append(any_moment(fallback, "created"))

@@ -55,7 +55,7 @@ class IndexedSearchMixin:
     """A search for whole terms, each lookup of `search_fields` by an index of its own.
 
     Django's own joins all lookups with OR, for which PostgreSQL uses no index, and "=" compares in
-    upper case, for which there is none. What is no value of a field is not asked for.
+    upper case, which has no index. A field is not searched for what cannot be its value.
     """
 
     #: Rows of one lookup; whoever has more of them narrows the search.

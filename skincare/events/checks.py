@@ -24,7 +24,7 @@ DAYS: Final = Range(1, 36_500, "it is a number of days")
 _RANGES: Final[Mapping[str, Range]] = {
     "CLAIM_LEASE_SECONDS": Range(1, 43_200, "it is at most SQS's longest visibility timeout"),
     "RELAY_SWEEP_SECONDS": Range(0.1, 300, "an event of a dead process waits for it"),
-    "RELAY_ROWS": Range(1, 1_000, "so many rows are held in memory while SQS is called"),
+    "RELAY_ROWS": Range(1, 1_000, "this many rows are held in memory while SQS is called"),
     "RELAY_LEASE_SECONDS": Range(30, 3_600, "the rows of a relay that died wait for its end"),
     "RELAY_BATCHES_IN_FLIGHT": Range(1, 9, "each needs a connection of Celery's pool of ten"),
     "PUT_OFF_ENDS_AFTER_SECONDS": Range(60, 604_800, "an email that is later than that is no news"),
@@ -47,7 +47,7 @@ _COMPARED: Final = (
 
 
 def is_number(value: object) -> bool:
-    """Whether the value of a setting is a number; true and false are none."""
+    """Whether the value of a setting is a number; true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -1,4 +1,4 @@
-"""A session of PostgreSQL: its limits, whether it can do the work, and when there is none to have.
+"""A session of PostgreSQL: its limits, whether it can write, and what counts as PostgreSQL away.
 
 A session that hangs with a row locked costs a request seconds and a clear answer, not a thread
 until it goes. Commands (`manage`) have no limit of locks and statements: a migration may take as

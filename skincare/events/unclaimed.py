@@ -32,7 +32,7 @@ log = structlog.get_logger(__name__)
 EVERY_SECONDS: Final = 300.0
 #: Events of one sweep; the next one goes on.
 _LIMIT: Final = 500
-#: Seconds for which an event that was a dead letter is taken for one: a walk hides them all.
+#: Seconds for which an event seen as a dead letter is treated as one: a walk hides them all.
 _DEAD_FOR: Final = 3_600.0
 
 #: What a person has discarded stays away.
@@ -123,7 +123,7 @@ class Sweep:
     """Finds the lost events. What was sent up to `since` is known to be claimed."""
 
     since: datetime | None = None
-    #: Event ids of dead letters, and until when they are taken for ones (`time.monotonic()`).
+    #: Event ids of dead letters, and until when to treat them so (`time.monotonic()`).
     _dead: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> list[str]:

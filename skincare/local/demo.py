@@ -160,7 +160,7 @@ class Demonstration:
         )
 
     def after_failure(self, order: Order, answer: int, *, emails: int) -> str:
-        """Wait for so many emails of failed attempts; return where the order is then."""
+        """Wait for this many emails of failed attempts; return where the order is then."""
         failed = {"to": order["email"], "kind": "payment_failed"}
         self.wait(lambda: self.mailbox.count(**failed) == emails)
         reserved = self.stock(order["sku"])[1] - order["stock"][1]

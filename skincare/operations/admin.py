@@ -23,7 +23,7 @@ class AuditLogAdmin(ReadOnlyAdmin):
     list_select_related = ["user", "content_type"]
     search_fields = ["=object_id", "object_repr", "change_message"]
     search_help_text = "an event's id, an order's number, a reason"
-    # People's own acts are few, and are found by a word of their reason.
+    # What people did by hand is little, and found by a word of its reason.
     get_search_results = admin.ModelAdmin.get_search_results
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:

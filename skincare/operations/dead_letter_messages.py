@@ -54,7 +54,7 @@ _WORDS: Final = {
 class DeadLetterMessage:
     """One message of the dead-letter queue.
 
-    - `kind` is the form it travels in; "raw" where it is none that the worker takes.
+    - `kind` is the form it travels in; "raw" where the worker takes no such form.
     - `reason` says why the worker refuses it, None where the worker would take it.
     - `state` is of its event, and `summary` says it in words, with the error.
     - `event` can be there beside a `reason`: the envelope is wrong, not what is in it.

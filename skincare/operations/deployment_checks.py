@@ -193,7 +193,7 @@ def _dead_letter_queue(role: Role) -> Iterator[Finding]:
 def _permission(client: "SQSClient", url: str, name: str, action: Action) -> Finding:
     """Ask whether a call is denied with one that SQS cannot carry out.
 
-    A batch without entries, a receive of 11 messages, a receipt handle that is none: no message is
+    A batch without entries, a receive of 11 messages, an invalid receipt handle: no message is
     touched. What is known then is "not denied".
     """
     name = f"{name}, sqs:{action}"

@@ -115,7 +115,7 @@ class Batch:
                 try:
                     self.failures.update(_send(client, part))
                     continue
-                except (BotoCoreError, OSError, ValueError) as error:  # ValueError: it is no JSON
+                except (BotoCoreError, OSError, ValueError) as error:  # ValueError: it is not JSON
                     unanswered = SendFailure(type(error).__name__, str(error), sender_fault=False)
             self.failures.update({message.task_id: unanswered for message in part})
 

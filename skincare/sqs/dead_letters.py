@@ -123,7 +123,7 @@ class DeadLetterQueue:
         again at once, it would never end.
 
         They are invisible to others until the walk ends (or is closed), and then visible at once,
-        but for those that were deleted. Killed half-way, they come back by themselves: after 30
+        except those that were deleted. Killed half-way, they come back by themselves: after 30
         seconds, or 1 second for each 20 messages, at most an hour.
         """
         hold = min(_SHORTEST_HOLD + self.depth().visible * _HOLD_PER_MESSAGE, _LONGEST_HOLD)

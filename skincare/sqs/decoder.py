@@ -139,7 +139,7 @@ class TaskCall:
 def decode(text: str, adapter: BareMessageAdapter | None) -> TaskCall:
     """Return the task call that the body of an SQS message stands for.
 
-    Raises InvalidMessage for any text that is none. Bare documents become calls by `adapter`.
+    Raises InvalidMessage for anything else. Bare documents become calls by `adapter`.
     """
     document = _object(_to_json(text), "the message")
     is_celerys = "headers" in document and "body" in document

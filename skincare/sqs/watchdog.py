@@ -2,7 +2,7 @@
 
 Celery's time limits begin when a process accepts its task. One that is frozen, or whose interpreter
 is kept busy by a thread that an earlier task left, accepts nothing; without a watchdog its slot and
-its message would be held for ever.
+its message would be held forever.
 """
 
 import logging

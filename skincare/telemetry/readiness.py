@@ -22,7 +22,7 @@ class BoundedCheck:
         self._run: _Run | None = None
 
     def passes(self, *, within: float) -> bool:
-        """Return whether the check ended without an error within so many seconds."""
+        """Return whether the check ended without an error `within` this many seconds."""
         with self._lock:
             if self._run is None or self._run.is_over(self._abandon_after):
                 self._run = _Run(self._check)

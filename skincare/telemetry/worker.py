@@ -13,7 +13,7 @@ def prepare_worker(*, instance: Any, **_: Any) -> None:
     """Set up this process, which is a worker that starts. Connect it to Celery's `celeryd_init`."""
     identify("worker")
     if not sys.stdout.isatty():
-        instance.quiet = True  # the banner at the start is no JSON
+        instance.quiet = True  # the banner at the start is not JSON
 
 
 def keep_logging(**_: Any) -> None:

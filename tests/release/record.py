@@ -1,6 +1,6 @@
 """What this release sends and stores: `python tests/release/record.py FILE` in its tree writes it.
 
-One file for each release, kept for ever: messages of it may be on the queue, in the dead-letter
+One file for each release, kept forever: messages of it may be on the queue, in the dead-letter
 queue and in backups. Uses only names that every release since the first has.
 """
 

@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--days", type=int, help="only orders of the last so many days (default: all)"
+            "--days", type=int, help="only orders of the last DAYS days (default: all)"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

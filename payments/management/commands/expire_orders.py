@@ -19,7 +19,7 @@ class Command(BaseCommand):
             help="age from which an unpaid order expires (default: the order's own window)",
         )
         parser.add_argument(
-            "--limit", type=int, default=1000, help="at most so many orders (default: %(default)s)"
+            "--limit", type=int, default=1000, help="at most LIMIT orders (default: %(default)s)"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

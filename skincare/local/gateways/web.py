@@ -40,7 +40,7 @@ class Request:
         return user if kind.lower() == "basic" and colon and not password else None
 
     def json(self) -> dict[str, Any]:
-        """The JSON object of the body. Raises ValueError where it is none."""
+        """The JSON object of the body. Raises ValueError where it is not one."""
         document = json.loads(self.body or b"{}")
         if not isinstance(document, dict):
             raise ValueError("not a JSON object")

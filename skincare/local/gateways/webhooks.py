@@ -81,8 +81,8 @@ class Delivery:
 class Trouble:
     """What happens to the next calls of one gateway."""
 
-    lose: int = 0  # so many vanish; -1 for all
-    double: int = 0  # so many are sent twice
+    lose: int = 0  # how many vanish; -1 for all
+    double: int = 0  # how many are sent twice
     delay: float = 0.0  # seconds before each is sent
     hold: bool = False  # each waits for `release`
 

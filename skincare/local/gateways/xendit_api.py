@@ -168,7 +168,7 @@ class XenditApi:
     # -- Refunds -------------------------------------------------------------------------------
 
     def create_refund(self, request: Request) -> Answer:
-        """GUESS: an idempotency key is kept for ever."""
+        """GUESS: an idempotency key is kept forever."""
         asked = document_of(request)
         key = request.headers.get("idempotency-key", "")
         if key in self._refund_keys:

@@ -18,7 +18,7 @@ LONG_POLL_SECONDS = 15
 
 
 def consume(delete_in_batches: bool) -> None:
-    """Work for ever."""
+    """Work forever."""
     client = boto3.session.Session().client(
         "sqs",
         region_name=REGION,

@@ -212,7 +212,7 @@ def test_other_events_tell_nothing_of_a_payment(event: str) -> None:
 
 @pytest.mark.parametrize("event", ["unheard.of", "payment_request.succeeded", "payment.unheard"])
 def test_an_event_that_nobody_knows_is_a_persons_case(event: str) -> None:
-    with pytest.raises(Malformed, match="is none that we know"):
+    with pytest.raises(Malformed, match="is not one that we know"):
         XENDIT.parse({"event": event, "data": {}})
 
 

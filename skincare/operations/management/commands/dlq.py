@@ -38,7 +38,7 @@ SHORT_ID: Final = 8
 class Command(OperatorCommand):
     help = (
         "Look through the dead-letter queue without consuming it, put its events back on the "
-        "queue, or discard messages for ever. `dlq list` first."
+        "queue, or discard messages for good. `dlq list` first."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -47,7 +47,7 @@ class Command(OperatorCommand):
         listing = actions.add_parser("list", help="one line for each message")
         _add_filters(listing)
         listing.add_argument(
-            "--limit", type=int, default=1000, help="at most so many (%(default)s)"
+            "--limit", type=int, default=1000, help="at most LIMIT messages (%(default)s)"
         )
         _add_json(listing, "one JSON object for each message, one on each line")
 
@@ -80,7 +80,7 @@ class Command(OperatorCommand):
         )
         _add_acting(redrive)
 
-        discard = actions.add_parser("discard", help="delete messages for ever")
+        discard = actions.add_parser("discard", help="delete messages for good")
         _add_filters(discard)
         discard.add_argument("--all", action="store_true", help="all messages: give no filter")
         discard.add_argument("--reason", required=True, help="why, for the audit entry")
@@ -188,7 +188,7 @@ class Command(OperatorCommand):
         self._check_plan(plan)
         if dry_run:
             return self._finish(plan, json=options["json"])
-        self.confirm(f"{len(plan.results)} messages are deleted for ever.", yes=yes)
+        self.confirm(f"{len(plan.results)} messages are deleted for good.", yes=yes)
         with ProgressBar() as bar:
             report = dead_letter_actions.discard(
                 matching=_only(plan), reason=reason, actor=actor, progress=bar

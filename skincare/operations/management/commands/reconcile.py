@@ -35,7 +35,7 @@ class Command(OperatorCommand):
             "--per-minute",
             type=int,
             default=settings.GATEWAY_ASKS_PER_MINUTE,
-            help="ask for no more than so many payments in a minute (%(default)s)",
+            help="ask for at most this many payments a minute (%(default)s)",
         )
         parser.add_argument("--json", action="store_true", help="print one JSON object")
 

@@ -34,9 +34,9 @@ _LEASE_MARGIN_SECONDS = 1.0
 _ERROR_MAX_LENGTH = 2000  # characters kept of an error
 
 
-#: Claims of one receive that may end because the database went away. An event with which it goes
-#: each time is to blame itself, and must not stop the queue.
-_CUTS_PER_RECEIVE: Final = 3
+#: Tries in a row that may end because the database went away under the handler. An event with
+#: which it goes once more is to blame itself, and must not stop the queue.
+_MOST_CUTS: Final = 2
 
 #: What operators read while the database is away.
 DATABASE: Final = "PostgreSQL"
@@ -78,8 +78,9 @@ def process(
 
 
 def _process(event: Event, *, receive_count: int, worker: str, resumes: int | None) -> EventOutcome:
+    abandoned, cuts = (None, 0) if resumes is None else divmod(resumes, _MOST_CUTS + 1)
     with _database_needed(resumes):
-        answer = claim(event, worker=worker, receive_count=receive_count, resumes=resumes)
+        answer = claim(event, worker=worker, receive_count=receive_count, resumes=abandoned)
     match answer:
         case Duplicate():
             log.info("event_duplicate")
@@ -95,21 +96,23 @@ def _process(event: Event, *, receive_count: int, worker: str, resumes: int | No
                 "another worker holds the event", after=seconds_left + _LEASE_MARGIN_SECONDS
             )
         case Claim():
-            return _run_or_wait(event, answer, receive_count)
+            return _run_or_wait(event, answer, cuts)
 
 
-def _run_or_wait(event: Event, held: Claim, receive_count: int) -> EventOutcome:
+def _run_or_wait(event: Event, held: Claim, cuts: int) -> EventOutcome:
     """Run the event's handler; where the database goes away under it, leave the rest to a try in
-    place, which takes this claim over.
+    place, which takes this claim over. `cuts` is how often that has happened in a row.
     """
-    if held.attempts < _CUTS_PER_RECEIVE * receive_count:
-        with _database_needed(held.fence):
+    # What the next try is told: the claim, and how many have ended so.
+    resumes = held.fence * (_MOST_CUTS + 1) + min(cuts + 1, _MOST_CUTS)
+    if cuts < _MOST_CUTS:
+        with _database_needed(resumes):
             return _run(event, held)
     try:
         return _run(event, held)
     except DatabaseError as error:
         if is_away(error):
-            with _database_needed(held.fence):
+            with _database_needed(resumes):
                 _record_failure(event, held, error)
         raise
 

@@ -245,7 +245,7 @@ def test_a_session_that_is_cut_off_in_the_middle_leaves_the_rest_to_a_try_in_pla
     with pytest.raises(RetryLater):
         run(document)
     with pytest.raises(RetryLater):
-        run(document, resumes=waits.value.resumes - 1)
+        run(document, resumes=waits.value.resumes + 30)
     assert run(document, resumes=waits.value.resumes) is EventOutcome.DONE
     assert recorded.calls[-1] == "email"
     assert effects_of(document) == 1
@@ -271,6 +271,21 @@ def test_an_event_that_has_the_session_cut_off_each_time_fails_as_any_other(
     assert processed(document).last_error.startswith("OperationalError")
     with pytest.raises(Unavailable):
         run(document, receive_count=2)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_event_that_was_tried_often_has_its_tries_in_place_all_the_same(
+    recorded: Recorded,
+) -> None:
+    document = event_document(event_type=TYPE)
+    recorded.effects_errors = [KeyError("x")] * 20
+    for _ in range(20):
+        with pytest.raises(KeyError):
+            run(document)
+    handlers._handlers[TYPE] = Handler(effects=cut_off)
+
+    with pytest.raises(Unavailable):
+        run(document)
 
 
 def test_an_event_type_has_one_handler(recorded: Recorded) -> None:

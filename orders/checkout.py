@@ -152,7 +152,7 @@ def _place(
         total_rupiah=order.total_rupiah,
     )
     known = claim_key(
-        scope=scope_of(user_id, email),
+        scope=scope_of(user_id, order.email),
         key=key,
         body=body,
         order_id=order.pk,

@@ -55,11 +55,8 @@ def body_hash(body: dict[str, Any]) -> str:
 #: its foreign key is checked when the transaction commits.
 _CLAIM: Final = """
 INSERT INTO orders_checkoutrequest (scope, key, body_hash, order_id, response, created_at)
-SELECT %(scope)s, %(key)s, %(hash)s, %(order)s::uuid, %(response)s::jsonb, clock_timestamp()
-WHERE NOT EXISTS (  -- the release before this one knew one scope for all guests
-    SELECT FROM orders_checkoutrequest
-    WHERE scope = %(before)s AND key = %(key)s AND body_hash = %(hash)s
-)
+SELECT %(place)s, %(key)s, %(hash)s, %(order)s::uuid, %(response)s::jsonb, clock_timestamp()
+WHERE NOT EXISTS (SELECT FROM orders_checkoutrequest WHERE scope = %(scope)s AND key = %(key)s)
 ON CONFLICT (scope, key) DO NOTHING
 """
 
@@ -84,27 +81,47 @@ def claim_key(
     of two parallel requests through. Raises `IdempotencyKeyReused` where the key belongs to another
     body.
     """
-    wanted = body_hash(body)
-    before = GUEST if scope.startswith(f"{GUEST}:") else scope
     values = {
         "scope": scope,
-        "before": before,
         "key": key,
-        "hash": wanted,
+        "hash": body_hash(body),
         "order": str(order_id),
         "response": json.dumps(response),
     }
-    with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, values)
-        if cursor.rowcount == 1:  # Django's own way does not say whether it inserted
-            return None
-    known = CheckoutRequest.objects.filter(key=key, scope__in={scope, before})
-    request = max(known, key=lambda found: found.scope == scope)
-    if request.body_hash != wanted:
+    known = None
+    for place in _places(scope):
+        with connection.cursor() as cursor:
+            cursor.execute(_CLAIM, {**values, "place": place})
+            if cursor.rowcount == 1:  # Django's own way does not say whether it inserted
+                return None
+        known = _known(scope, key, values["hash"])
+        if known is not None:
+            break
+    if known is None or known.body_hash != values["hash"]:
         raise IdempotencyKeyReused(
             Sentence(
                 "was used before with another body: use a new one",
                 "sudah dipakai dengan isi lain: pakai yang baru",
             )
         )
-    return request
+    return known
+
+
+def _places(scope: str) -> list[str]:
+    """Return where a key of this scope may be written, the first free one.
+
+    A guest's goes where the release before looks for it: in one scope for all guests. Both releases
+    run side by side while a deployment rolls, and a repeat may reach either. Where a stranger has
+    the same key there, it goes to the guest's own.
+    """
+    return [GUEST, scope] if scope.startswith(f"{GUEST}:") else [scope]
+
+
+def _known(scope: str, key: str, hashed: str) -> CheckoutRequest | None:
+    """Return the request of this scope that has the key, wherever it was written."""
+    requests = CheckoutRequest.objects.filter(key=key, scope__in=_places(scope))
+    for request in requests.select_related("order"):
+        its_scope = scope_of(request.order.user_id, request.order.email)
+        if request.body_hash == hashed or scope in (request.scope, its_scope):
+            return request
+    return None

@@ -78,13 +78,44 @@ def test_a_guest_of_another_address_has_keys_of_their_own() -> None:
     assert place((serum, 2), key="key-1", email="budi@example.com").order_id != first.order_id
 
 
-def test_a_key_that_the_last_release_took_for_all_guests_still_has_its_answer() -> None:
+def test_a_guests_key_is_where_the_last_release_looks_for_it() -> None:
     serum = a_product(stocked=10)
+    place((serum, 2), key="key-1")
+
+    assert CheckoutRequest.objects.get().scope == GUEST
+
+
+@pytest.mark.parametrize("email", ["sari@example.com", "Budi@bücher.example"])
+def test_a_strangers_key_takes_nothing_from_a_guests_own(email: str) -> None:
+    serum = a_product(stocked=10)
+    place((serum, 2), key="key-1", email="stranger@example.com")
+
+    first = place((serum, 2), key="key-1", email=email)
+    again = place((serum, 2), key="key-1", email=email)
+    with pytest.raises(exceptions.IdempotencyKeyReused):
+        place((serum, 1), key="key-1", email=email)
+
+    assert again == first
+    assert Order.objects.count() == 2
+
+
+@pytest.mark.parametrize("email", ["sari@example.com", "Budi@bücher.example"])
+def test_a_guest_may_not_use_a_key_for_another_body(email: str) -> None:
+    serum = a_product(stocked=10)
+    place((serum, 2), key="key-1", email=email)
+
+    with pytest.raises(exceptions.IdempotencyKeyReused):
+        place((serum, 1), key="key-1", email=email)
+
+
+def test_a_key_in_the_guests_own_scope_is_found_where_the_shared_one_has_become_free() -> None:
+    serum = a_product(stocked=10)
+    place((serum, 2), key="key-1", email="stranger@example.com")
     first = place((serum, 2), key="key-1")
-    CheckoutRequest.objects.update(scope=GUEST)
+    CheckoutRequest.objects.filter(scope=GUEST).delete()
 
     assert place((serum, 2), key="key-1") == first
-    assert (Order.objects.count(), CheckoutRequest.objects.count()) == (1, 1)
+    assert Order.objects.count() == 2
 
 
 def test_each_buyer_has_keys_of_their_own() -> None:

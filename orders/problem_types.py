@@ -99,6 +99,15 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             _S("Use the `order_id` of the checkout.", "Pakai `order_id` dari checkout."),
         ),
         _type(
+            "order-not-cancellable",
+            409,
+            _S("The order cannot be cancelled.", "Pesanan tidak dapat dibatalkan."),
+            _S(
+                "Show `detail` to the buyer, and look at the order again.",
+                "Tunjukkan `detail` kepada pembeli, dan lihat pesanan lagi.",
+            ),
+        ),
+        _type(
             "product-not-found",
             404,
             _S("There is no such product.", "Produk tidak ditemukan."),

@@ -3,6 +3,7 @@
 from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.safestring import SafeString
@@ -235,6 +236,9 @@ class PaymentNotificationAdmin(PaymentRowAdmin):
         "payment__order__number",
         "payment__order__id",
     ]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[PaymentNotification]:
+        return super().get_queryset(request).defer("document")  # long, and in no list
 
     @admin.display(description="transaction", ordering="transaction_id")
     def transaction(self, row: PaymentNotification) -> SafeString | str:

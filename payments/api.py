@@ -23,15 +23,18 @@ from orders.exceptions import (
     MissingIdempotencyKey,
     OrderNotFound,
 )
+from orders.models import Order
 from orders.problems import Problem, problem_of, problem_response
-from orders.schemas import ProblemOut
+from orders.schemas import OrderOut, ProblemOut
 from payments import windows
+from payments.cancelling import cancel_for_buyer
 from payments.exceptions import (
     AttemptStillOpen,
     GatewayRefused,
     GatewayUnavailable,
     InvalidSignature,
     Malformed,
+    OrderNotCancellable,
     OrderNotPayable,
     PageBeingOpened,
     UnknownWay,
@@ -99,7 +102,7 @@ for _gateway in gateways():
 def _take(request: HttpRequest, gateway: Gateway) -> HttpResponse | NotificationTaken:
     headers = {key.lower(): value for key, value in request.headers.items()}
     try:
-        body = request.body
+        body = _body(request)
         try:
             receive(gateway, gateway.verify(headers, body))
         except Unreadable as error:
@@ -119,6 +122,17 @@ def _take(request: HttpRequest, gateway: Gateway) -> HttpResponse | Notification
         )
         return _call_again(request, "not-stored", "The notification could not be stored.")
     return NotificationTaken()
+
+
+def _body(request: HttpRequest) -> bytes:
+    """Return the body. Raises `RequestDataTooBig` over `settings.WEBHOOK_MAX_BYTES`.
+
+    `request.body` would refuse what is longer than a buyer's cart, and never look at its proof.
+    """
+    body: bytes = request.read(settings.WEBHOOK_MAX_BYTES + 1)
+    if len(body) > settings.WEBHOOK_MAX_BYTES:
+        raise RequestDataTooBig(f"it has more than {settings.WEBHOOK_MAX_BYTES} bytes")
+    return body
 
 
 def _refusal(gateway: Gateway, status: int, kind: str, title: str, error: Exception) -> Problem:
@@ -227,6 +241,30 @@ def pay(
     except GatewayUnavailable as error:
         return _later(request, "gateway-unavailable", math.ceil(error.retry_after or 5))
     return Status(201 if opened.is_new else 200, opened.payment)
+
+
+@router.post(
+    "/orders/{order_id}/cancel",
+    response={200: OrderOut, (404, 409, 422): ProblemOut},
+    summary="Cancel an order",
+    tags=["shop"],
+    openapi_extra={
+        "x-problems": ["order-not-found", "order-not-cancellable", "invalid-request"],
+    },
+)
+def cancel(request: HttpRequest, order_id: UUID) -> Order:
+    """Give up an order that is not paid: its stock is free again, and its payment page is closed.
+
+    Who knows its id may, as for looking at it. `200` also where it has ended unpaid before; `409`
+    where money is in, on its way or being checked: `detail` says which.
+    """
+    try:
+        cancel_for_buyer(order_id=order_id)
+    except OrderNotFound:
+        raise problem_of("order-not-found") from None
+    except OrderNotCancellable as refusal:
+        raise problem_of("order-not-cancellable", detail=refusal.args[0]) from None
+    return Order.objects.prefetch_related("lines", "payments").get(pk=order_id)
 
 
 def _later(request: HttpRequest, kind: str, seconds: int) -> HttpResponse:

@@ -17,6 +17,7 @@ from orders.locks import lock_order
 from orders.models import Order
 from payments.alignment import align, payments_of
 from payments.apply import apply_by_decision, record_refund_by_hand
+from payments.cancelling import give_up
 from payments.exceptions import AlreadyRequested, CannotDecide, NotRequested, SamePerson
 from payments.hold_codes import DECISIONS, FOUR_EYES, Decision, HoldCode
 from payments.holds import close_hold, lock_hold
@@ -141,7 +142,7 @@ def cancel_order(*, order_id: UUID | str, reason: str, actor: str) -> Order:
         order = lock_order(order_id)
         if order.shipped_at is not None and order.returned_at is None:
             raise CannotDecide("its goods are out: take them back first")
-        _cancel(order)
+        give_up(order)
         align(order, event_id=new_event_id("order.cancelled", str(order.pk)), reason=reason)
         audit.record(actor=actor, action="order cancelled", subject=order, reason=reason)
     return order
@@ -157,7 +158,7 @@ def decide_to_cancel(*, hold_id: int, reason: str, actor: str) -> Hold:
     with transaction.atomic():
         order, hold = lock_hold(hold_id)
         _check(hold, Decision.CANCEL)
-        _cancel(order)
+        give_up(order)
         close_hold(order, hold, how=Decision.CANCEL, reason=reason, actor=actor)
         _align(order, hold, Decision.CANCEL)
         _note(hold, actor, "order cancelled", reason=reason, was_held_for=hold.reason)
@@ -196,12 +197,6 @@ def _why_not_as_reported(hold: Hold) -> str:
     if reported.status in REFUND:
         return "refunds are recorded only as the gateway reports them: dismiss it with a reason"
     return ""
-
-
-def _cancel(order: Order) -> None:
-    if order.cancelled_at is None:
-        order.cancelled_at = timezone.now()
-        order.save(update_fields=["cancelled_at", "updated_at"])
 
 
 def _take_money(order: Order, hold: Hold) -> None:

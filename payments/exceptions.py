@@ -4,6 +4,10 @@ from orders.exceptions import IdempotencyKeyReused
 from skincare.events.exceptions import TerminalError
 
 
+class OrderNotCancellable(Exception):
+    """The buyer cannot cancel the order now; the message says why."""
+
+
 class InvalidSignature(Exception):
     """The notification does not prove that it comes from the gateway."""
 

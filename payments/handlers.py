@@ -99,8 +99,13 @@ def attempt_failed(event: Event, asked: Asked | None = None) -> Order:
 
 
 def notify_failure(event: Event, order: Order | None = None, *, held: Claim) -> None:
-    """Email that this attempt failed, if the order waits for another one or is lost by it."""
+    """Email that this attempt failed, if the order waits for another one or is lost by it.
+
+    Who has given the order up need not hear that its page was closed.
+    """
     order = order or _order(event)
+    if order.cancelled_at is not None:
+        return
     if order.status in (OrderStatus.PENDING, OrderStatus.CANCELLED):
         emails.send_payment_failed(
             order_id=order.pk, event_id=event.event_id, order=order, held=held

@@ -33,7 +33,6 @@ log = structlog.get_logger(__name__)
 
 _Outcome = PaymentNotification.Outcome
 _MAX_REASON: Final = 255
-_MAX_DOCUMENT: Final = 256 * 1024  # characters; the web server takes no larger body
 
 
 @dataclass(frozen=True)
@@ -130,14 +129,16 @@ def retry_unmatched(*, limit: int = 100) -> int:
         outcome=_Outcome.UNMATCHED, received_at__gte=since
     ).exclude(document="")
     matched = 0
-    for stored in waiting.order_by("decided_at")[:limit]:
+    # One after the other: a document may be long.
+    for pk in list(waiting.order_by("decided_at").values_list("pk", flat=True)[:limit]):
         try:
+            stored = PaymentNotification.objects.get(pk=pk)
             gateway = provider(stored.provider)
             report = gateway.parse(json.loads(stored.document))  # type: ignore[attr-defined]
             with _own_transaction():
                 matched += record(report).outcome is not _Outcome.UNMATCHED
         except Exception:
-            log.exception("unmatched_retry_failed", notification=stored.pk)
+            log.exception("unmatched_retry_failed", notification=pk)
     return matched
 
 
@@ -180,7 +181,7 @@ def without_personal(value: Any, names: frozenset[str]) -> Any:
 
 def _dump(document: Any) -> str:
     # ASCII only: what PostgreSQL cannot store as text, such as a NUL, is escaped.
-    return json.dumps(document, default=str)[:_MAX_DOCUMENT]
+    return json.dumps(document, default=str)[: settings.WEBHOOK_MAX_BYTES]
 
 
 @contextmanager

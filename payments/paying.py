@@ -26,18 +26,17 @@ from payments.attempts import open_attempt
 from payments.exceptions import (
     AttemptStillOpen,
     GatewayUnavailable,
-    NotCancellable,
     OrderNotPayable,
     PageBeingOpened,
     PageKeyReused,
     ReferenceInUse,
     UnknownWay,
 )
-from payments.locks import lock_payment, lock_payment_of
+from payments.locks import lock_payment_of
 from payments.models import PageRequest, Payment
 from payments.providers import Gateway, provider
 from payments.providers.base import Line, Page, Purchase
-from payments.reconciliation import ask_now, schedule
+from payments.reconciliation import ask_now, close_page, schedule
 from payments.status import PAID, PaymentStatus
 
 log = structlog.get_logger(__name__)
@@ -240,25 +239,12 @@ def end_attempt(payment: Payment) -> None:
     What turns out to be paid is taken. Raises `OrderNotPayable` then, `AttemptStillOpen` where the
     buyer can still pay, `GatewayUnavailable` and `GatewayRefused`.
     """
-    is_cancelled = True
-    try:
-        provider(payment.provider).cancel(payment)
-    except NotCancellable as refusal:
-        is_cancelled = False
-        log.info("attempt_not_cancellable", payment_id=str(payment.pk), reason=refusal.reason)
-    found = ask_now(payment)
+    found = ask_now(payment, is_closed=close_page(payment))
     if found.error:
         raise GatewayUnavailable(payment.provider, found.error)
-    with transaction.atomic():
-        # Between the answer and now a webhook may have told more.
-        payment = lock_payment(payment.pk)
-        if found.payment.status in PAID or payment.status in PAID:
-            raise OrderNotPayable("its money is in")
-        if payment.status in _ENDED:
-            return
-        if not is_cancelled or payment.transaction_id:
-            # Also a declined card, whose page takes another one.
-            raise AttemptStillOpen(str(payment.order_id))
-        # The page is closed, and the gateway knows no transaction of it.
-        payment.status = PaymentStatus.CANCELLED
-        payment.save(update_fields=["status", "updated_at"])
+    payment.refresh_from_db()
+    if found.payment.status in PAID or payment.status in PAID:
+        raise OrderNotPayable("its money is in")
+    if payment.status not in _ENDED:
+        # Also a declined card, whose page takes another one.
+        raise AttemptStillOpen(str(payment.order_id))

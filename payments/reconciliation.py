@@ -24,7 +24,7 @@ from orders.models import Order
 from payments.asking_times import next_time
 from payments.attempts import lock_reported_payment
 from payments.confirmation import Asked, apply_answer, ask
-from payments.exceptions import GatewayRefused, GatewayUnavailable
+from payments.exceptions import GatewayRefused, GatewayUnavailable, NotCancellable
 from payments.locks import lock_payment_of
 from payments.models import Payment, PaymentNotification
 from payments.notifications import record
@@ -113,10 +113,46 @@ def reconcile(
     return changed
 
 
-def ask_now(payment: Payment, *, dry_run: bool = False) -> Found:
-    """Ask for one payment and apply what the gateway says. No transaction is open meanwhile."""
+def ask_soon(order: Order) -> None:
+    """Have the next sweep ask for the attempts of a locked order that can still be paid."""
+    _payable().filter(order=order).update(next_ask_at=timezone.now())
+
+
+def close_page(payment: Payment) -> bool:
+    """Ask the gateway that nobody can pay this attempt any more; return whether it agrees.
+
+    Raises `GatewayUnavailable` and `GatewayRefused`.
+    """
+    try:
+        provider(payment.provider).cancel(payment)
+    except NotCancellable as refusal:
+        log.info("attempt_not_cancellable", payment_id=str(payment.pk), reason=refusal.reason)
+        return False
+    return True
+
+
+def _payable() -> QuerySet[Payment]:
+    """Return the attempts that somebody may pay; the page of a declined card takes another one."""
+    return Payment.objects.filter(
+        Q(status=PaymentStatus.PENDING, transaction_id__gt="")
+        | Q(status__in=[PaymentStatus.PENDING, PaymentStatus.DENIED], session_id__gt="")
+    )
+
+
+def _is_given_up(payment: Payment) -> bool:
+    return _payable().filter(pk=payment.pk, order__cancelled_at__isnull=False).exists()
+
+
+def ask_now(payment: Payment, *, dry_run: bool = False, is_closed: bool = False) -> Found:
+    """Ask for one payment and apply what the gateway says. No transaction is open meanwhile.
+
+    `is_closed` says that its gateway has agreed to close it (`close_page`); that of an order which
+    was given up is closed first.
+    """
     before = payment.status
     try:
+        if not dry_run and not is_closed and _is_given_up(payment):
+            is_closed = close_page(payment)
         newest = provider(payment.provider).newest(payment)
         asked = ask(payment)
     except (GatewayUnavailable, GatewayRefused) as error:
@@ -130,7 +166,7 @@ def ask_now(payment: Payment, *, dry_run: bool = False) -> Found:
         after = next((one for one in answers if one in PAID), answers[-1] if answers else before)
         return Found(payment, before, str(after))
     with transaction.atomic():
-        found = _apply(payment.order_id, payment.pk, asked, newest)
+        found = _apply(payment.order_id, payment.pk, asked, newest, is_closed=is_closed)
     if found.is_missed:
         metrics.count("WebhooksMissed", provider=payment.provider)
         log.warning(
@@ -145,7 +181,12 @@ def ask_now(payment: Payment, *, dry_run: bool = False) -> Found:
 
 
 def _apply(
-    order_id: UUID, payment_id: UUID, asked: Asked, newest: GatewayNotification | None
+    order_id: UUID,
+    payment_id: UUID,
+    asked: Asked,
+    newest: GatewayNotification | None,
+    *,
+    is_closed: bool,
 ) -> Found:
     order = lock_order(order_id)
     payment = lock_payment_of(order, payment_id)
@@ -153,9 +194,12 @@ def _apply(
     changed = apply_answer(order, payment, asked)
     other = _apply_newest(order, payment, newest)
     now = timezone.now()
-    if asked.answer is None and other is None and _is_over(payment, now):
+    if asked.answer is None and other is None and _is_unused(payment):
         # Nobody picked a way to pay: such a page ends without a word.
-        payment.status, changed = PaymentStatus.EXPIRED, False
+        if is_closed:
+            payment.status = PaymentStatus.CANCELLED
+        elif payment.expires_at is not None and payment.expires_at <= now:
+            payment.status = PaymentStatus.EXPIRED
     payment.asked_at = now
     schedule(payment, opened_at=payment.created_at)
     payment.save()
@@ -181,13 +225,8 @@ def _apply_newest(
     return about if is_new else None
 
 
-def _is_over(payment: Payment, now: datetime) -> bool:
-    return (
-        payment.status == PaymentStatus.PENDING
-        and not payment.transaction_id
-        and payment.expires_at is not None
-        and payment.expires_at <= now
-    )
+def _is_unused(payment: Payment) -> bool:
+    return payment.status == PaymentStatus.PENDING and not payment.transaction_id
 
 
 def sweep() -> int:

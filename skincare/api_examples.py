@@ -92,35 +92,44 @@ REQUESTS: Final[dict[str, Any]] = {
     },
 }
 
+_ORDER: Final[dict[str, Any]] = {
+    **_CHECKED_OUT,
+    "status": "paid",
+    "is_held": False,
+    "refunded_rupiah": 0,
+    "lines": [
+        {
+            "sku": "SRM-VITC-30",
+            "name": "Serum Vitamin C 10% 30 ml",
+            "quantity": 2,
+            "unit_price_rupiah": 159_000,
+            "amount_rupiah": 318_000,
+        }
+    ],
+    "payments": [
+        {
+            "payment_id": "4f0f1c52-7f0b-4a52-9a36-0d1c5b8f7b11",
+            "provider": "midtrans",
+            "status": "settled",
+            "redirect_url": "",
+            "expires_at": "2026-11-11T10:33:31.402Z",
+            "created_at": "2026-11-11T10:18:31.402Z",
+        }
+    ],
+    "pay_until": None,
+    "created_at": "2026-11-11T10:18:31.402Z",
+    "paid_at": "2026-11-11T10:20:06.118Z",
+    "shipped_at": None,
+}
+
 ANSWERS: Final[dict[str, Any]] = {
     "POST /checkout": _CHECKED_OUT,
-    "GET /orders/{order_id}": {
-        **_CHECKED_OUT,
-        "status": "paid",
-        "is_held": False,
-        "refunded_rupiah": 0,
-        "lines": [
-            {
-                "sku": "SRM-VITC-30",
-                "name": "Serum Vitamin C 10% 30 ml",
-                "quantity": 2,
-                "unit_price_rupiah": 159_000,
-                "amount_rupiah": 318_000,
-            }
-        ],
-        "payments": [
-            {
-                "payment_id": "4f0f1c52-7f0b-4a52-9a36-0d1c5b8f7b11",
-                "provider": "midtrans",
-                "status": "settled",
-                "redirect_url": "",
-                "expires_at": "2026-11-11T10:33:31.402Z",
-                "created_at": "2026-11-11T10:18:31.402Z",
-            }
-        ],
-        "pay_until": None,
-        "created_at": "2026-11-11T10:18:31.402Z",
-        "paid_at": "2026-11-11T10:20:06.118Z",
+    "GET /orders/{order_id}": _ORDER,
+    "POST /orders/{order_id}/cancel": {
+        **_ORDER,
+        "status": "cancelled",
+        "payments": [],
+        "paid_at": None,
         "shipped_at": None,
     },
     "POST /orders/{order_id}/payments": {

@@ -464,7 +464,10 @@ AUTH_PASSWORD_VALIDATORS = [
     )
 ]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-DATA_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024  # bytes; gateways' notifications are a few kilobytes
+DATA_UPLOAD_MAX_MEMORY_SIZE = 256 * 1024  # bytes; carts and forms are a few kilobytes
+#: Bytes of a gateway's notification. They are a few kilobytes, but what a proven sender says is
+#: stored, and a signature inside of it can be looked at only once it was read.
+WEBHOOK_MAX_BYTES = 2 * 1024 * 1024
 
 CORS_URLS_REGEX = r"^/v1/"
 CORS_ALLOW_HEADERS = (

@@ -230,8 +230,11 @@ class BufferingWorker(Worker):
             "channel_timeout": self.cfg.keepalive,
             "cleanup_interval": 1,
             "max_request_header_size": MAX_HEADER_BYTES,
-            # A little more than the application takes, which refuses it with more words.
-            "max_request_body_size": 2 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+            # A little more than the application takes, which refuses it with more words. What is
+            # longer than "inbuf_overflow" waits in a file, not in memory.
+            "max_request_body_size": settings.WEBHOOK_MAX_BYTES
+            + settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
+            "inbuf_overflow": 2 * settings.DATA_UPLOAD_MAX_MEMORY_SIZE,
             "ident": None,
             "clear_untrusted_proxy_headers": True,
         }

@@ -55,7 +55,7 @@ def waiting(request: HttpRequest) -> HttpResponse:
         payments=Payment.objects.exclude(held_reason="")
         .select_related("order")
         .order_by("updated_at")[:SHOWN],
-        notifications=unmatched_rows.order_by("received_at")[:SHOWN],
+        notifications=unmatched_rows.defer("document").order_by("received_at")[:SHOWN],
         orders=held_orders.order_by("updated_at")[:SHOWN],
         refunds=RefundRequest.objects.filter(status__in=RefundRequest.FOR_A_PERSON)
         .select_related("payment__order", "requested_by", "transferred_by")

@@ -83,6 +83,7 @@ def test_the_examples_are_a_purchase_that_the_shop_takes(client: Client) -> None
     seen = {
         "POST /checkout": bought,
         "GET /orders/{order_id}": client.get(bought["Location"]),
+        "POST /orders/{order_id}/cancel": client.post(f"{bought['Location']}/cancel"),
         "GET /products": client.get("/v1/products?q=serum vitamin"),
         "GET /products/{sku}": client.get("/v1/products/SRM-VITC-30"),
         "GET /categories": client.get("/v1/categories"),

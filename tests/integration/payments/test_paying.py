@@ -191,8 +191,8 @@ def test_money_that_comes_while_its_page_is_being_closed_is_taken(
             apply_by_event(found, PaymentStatus.SETTLED, occurred_at=timezone.now())
         connection.close()
 
-    def ask_and_settle(payment: Payment) -> Found:
-        found = asked(payment)
+    def ask_and_settle(payment: Payment, *, is_closed: bool) -> Found:
+        found = asked(payment, is_closed=is_closed)
         webhook.start()
         locked.wait(20)
         return found

@@ -185,3 +185,43 @@ def test_a_buyer_gets_no_more_than_a_handful_of_emails_in_an_hour() -> None:
     assert order.refunded_rupiah == 9_000
     assert len(mail.outbox) == django_settings.EMAILS_PER_ORDER_AND_HOUR
     assert order.total_rupiah == TOTAL
+
+
+@pytest.mark.parametrize("kilobytes", [300, 1_900])
+def test_a_long_notification_of_a_proven_sender_is_stored_and_its_money_taken(
+    kilobytes: int,
+) -> None:
+    order = an_order()
+    long = {"order_id": str(order.pk), "custom_field1": "x" * kilobytes * 1024}
+
+    assert midtrans_posts(midtrans.card("settlement", **long)).status_code == 200
+
+    assert stored().outcome == PaymentNotification.Outcome.APPLIED
+    assert consume_all(order).status == "paid"
+
+
+def test_a_long_notification_that_cannot_be_read_is_a_persons_case() -> None:
+    root = get_user_model().objects.create_superuser("root")
+    client = Client()
+    client.force_login(root)
+
+    assert xendit_posts({"event": "payment.capture", "data": "x" * 1_900_000}).status_code == 200
+
+    assert stored().outcome == PaymentNotification.Outcome.UNREADABLE
+    assert len(stored().document) > 1_900_000
+    for page in (
+        reverse("operations:held"),
+        reverse("operations:unmatched", args=[stored().pk]),
+        reverse("admin:payments_paymentnotification_changelist"),
+        reverse("admin:payments_paymentnotification_change", args=[stored().pk]),
+    ):
+        assert client.get(page).status_code == 200
+
+
+def test_a_long_notification_of_an_unproven_sender_is_not_stored() -> None:
+    document = {"signature_key": "0" * 128, **midtrans.card(custom_field1="x" * 1_000_000)}
+
+    answer = Client().post("/v1/webhooks/midtrans", document, content_type="application/json")
+
+    assert answer.status_code == 403
+    assert not PaymentNotification.objects.exists()

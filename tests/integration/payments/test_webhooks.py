@@ -153,7 +153,7 @@ def test_what_is_not_json_stores_nothing_but_a_log_line(body: bytes) -> None:
 def test_a_body_over_the_limit_is_refused_unread() -> None:
     response = Client().post(
         "/v1/webhooks/midtrans",
-        data=b" " * (settings.DATA_UPLOAD_MAX_MEMORY_SIZE + 1),
+        data=b" " * (settings.WEBHOOK_MAX_BYTES + 1),
         content_type="application/json",
     )
 

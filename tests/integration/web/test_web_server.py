@@ -4,6 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Callable, Iterator
+from itertools import product
 from uuid import uuid4
 
 import psycopg
@@ -91,8 +92,13 @@ def test_a_body_in_chunks_is_read_like_any_other(web: Web) -> None:
 
 
 @pytest.mark.parametrize("in_chunks", [False, True])
-@pytest.mark.parametrize("kilobytes", [300, 900])
-@pytest.mark.parametrize("path", ["/v1/checkout", "/v1/webhooks/midtrans", "/admin/login/"])
+@pytest.mark.parametrize(
+    ("path", "kilobytes"),
+    [
+        *product(["/v1/checkout", "/admin/login/"], [300, 900, 5_000]),
+        *product(["/v1/webhooks/midtrans"], [2_100, 5_000]),
+    ],
+)
 def test_a_body_that_is_too_large_is_a_problem_that_says_so(
     path: str, kilobytes: int, in_chunks: bool, web: Web
 ) -> None:

@@ -190,8 +190,10 @@ def _move(
     is_new_money = status in PAID and not was_paid
     is_new_failure = status in UNPAID and not was_unpaid
     if is_new_money:
+        # The release before this one, which may run beside it, counts neither.
+        payment.times_paid = max(payment.times_paid, payment.paid_at is not None) + 1
+        payment.times_failed = max(payment.times_failed, was_unpaid)
         payment.paid_at = occurred_at
-        payment.times_paid += 1
     if is_new_failure:
         payment.times_failed += 1
     payment.save()

@@ -10,12 +10,14 @@ class PaymentsConfig(AppConfig):
         from payments import (
             expiry,
             handlers,
+            holds,
             methods,
             money_check,
             notifications,
             ranges,  # noqa: F401  (registers itself)
             reconciliation,
             refund_sending,
+            restocking,
         )
         from skincare.events import relay
 
@@ -36,10 +38,16 @@ class PaymentsConfig(AppConfig):
             "reconcile_payments",
             reconciliation.Sweeper(reconciliation.sweep, reconciliation.is_due).start,
         )
+        relay.every(settings.UNPAID_ORDER_SWEEP_SECONDS, "adopt_holds", holds.adopt_all)
         relay.every(
             reconciliation.GAUGE_SECONDS,
             "gauge_open_attempts",
             reconciliation.gauge_open_attempts,
+        )
+        relay.every(
+            settings.UNPAID_ORDER_SWEEP_SECONDS,
+            "serve_out_of_stock",
+            restocking.serve_out_of_stock,
         )
         relay.every(settings.MONEY_CHECK_SECONDS, "check_money", money_check.check_daily)
         relay.every(

@@ -4,9 +4,13 @@ Each is a row of its own, and closing one closes only that one. Who moves money 
 person: one asks, another accepts. Every decision ends in `payments.alignment.align`.
 """
 
+import re
+from typing import Final
 from uuid import UUID
 
 import structlog
+from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from orders.exceptions import NotHeld
@@ -21,6 +25,13 @@ log = structlog.get_logger(__name__)
 
 _MAX_REASON = 500
 _MAX_SUMMARY = 255  # of the payment's copy
+_ABOUT_PAYMENT: Final = re.compile(r"payment (?P<id>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}): ")
+#: Sentences of the release before this one.
+_SENTENCES: Final = (
+    ("paid twice", HoldCode.SURPLUS),
+    ("charged back", HoldCode.CHARGEBACK),
+    ("paid after its reservation", HoldCode.OUT_OF_STOCK),
+)
 
 
 def open_hold(
@@ -36,6 +47,7 @@ def open_hold(
     `payment` is the payment that it is about, `notification` what its gateway reported. The same
     reason twice is one hold.
     """
+    adopt(order)
     reason = " ".join(reason.split())[:_MAX_REASON]
     same = Hold.objects.filter(order=order, payment=payment, code=code, closed_at=None)
     known = same.filter(reason=reason).first()
@@ -57,6 +69,7 @@ def close_hold(
 
     Raises `UnknownActor`.
     """
+    adopt(order)
     hold.closed_at = timezone.now()
     hold.closed_how = how
     hold.closed_by = audit.user_named(actor) if actor else None
@@ -116,6 +129,78 @@ def reasons_of(order: Order) -> tuple[str, dict[UUID, str]]:
         if hold.payment_id:
             of_payments.setdefault(hold.payment_id, []).append(hold.reason)
     return "\n".join(of_order), {pk: "\n".join(all_) for pk, all_ in of_payments.items()}
+
+
+def adopt(order: Order) -> bool:
+    """Make holds of the reasons of a locked order that have none; return whether there were any.
+
+    The release before this one writes reasons alone, and runs beside this one while a deployment
+    rolls. A reason that it took away comes back: whoever did so decides once more.
+    """
+    if not order.held_reason and not Hold.objects.filter(order=order, closed_at=None).exists():
+        return False
+    written, _ = reasons_of(order)
+    if order.held_reason == written:
+        return False
+    known = set(written.splitlines())
+    for line in order.held_reason.splitlines():
+        if line.strip() and line not in known:
+            payment, reason = _read(order, line)
+            reported = _reported(payment, reason)
+            Hold.objects.create(
+                order=order,
+                payment=payment,
+                notification=reported,
+                code=_code_of(reason, reported),
+                reason=" ".join(reason.split())[:_MAX_REASON],
+            )
+    order.held_reason, of_payments = reasons_of(order)
+    order.save(update_fields=["held_reason", "updated_at"])
+    for pk, text in of_payments.items():
+        Payment.objects.filter(pk=pk).update(held_reason=text[:_MAX_SUMMARY])
+    log.warning("holds_adopted", order_id=str(order.pk))
+    return True
+
+
+def adopt_all(*, limit: int = 1_000) -> int:
+    """Adopt what the release before has put aside; return how many orders those were."""
+    differ = [
+        order.pk
+        for order in Order.objects.filter(
+            ~Q(held_reason="") | Q(pk__in=Hold.objects.filter(closed_at=None).values("order"))
+        )[:limit]
+        if order.held_reason != reasons_of(order)[0]
+    ]
+    adopted = 0
+    for pk in differ:
+        with transaction.atomic():
+            adopted += adopt(lock_order(pk))
+    return adopted
+
+
+def _read(order: Order, line: str) -> tuple[Payment | None, str]:
+    """Return the payment that a line of an order's reasons is about, and the reason."""
+    named = _ABOUT_PAYMENT.match(line)
+    if named is None:
+        return None, line
+    payment = Payment.objects.filter(order=order, pk=named["id"]).first()
+    return payment, line[named.end() :]
+
+
+def _reported(payment: Payment | None, reason: str) -> PaymentNotification | None:
+    if payment is None:
+        return None
+    held = PaymentNotification.objects.filter(
+        payment=payment, outcome=PaymentNotification.Outcome.HELD, reason=reason
+    )
+    return held.order_by("-decided_at", "-id").first()
+
+
+def _code_of(reason: str, reported: PaymentNotification | None) -> HoldCode:
+    """Return the kind of a reason of the release before, which had only sentences."""
+    if reported is not None and reported.status:
+        return HoldCode.UNCLEAR_REPORT
+    return next((code for part, code in _SENTENCES if part in reason), HoldCode.OTHER)
 
 
 def _copy_reasons(order: Order, payment: Payment | None) -> None:

@@ -15,7 +15,7 @@ SELECT held.order_id, p.id, n.id,
             WHEN held.reason LIKE '%charged back%' THEN 'chargeback'
             WHEN held.reason LIKE 'paid after its reservation%' THEN 'out_of_stock'
             ELSE 'other' END,
-       left(held.reason, 500), held.updated_at, '', ''
+       left(btrim(regexp_replace(held.reason, '\s+', ' ', 'g')), 500), held.updated_at, '', ''
   FROM (SELECT o.id AS order_id, o.updated_at, line.number,
                substring(line.text FROM '^payment ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}): ')
                    AS payment,
@@ -23,7 +23,7 @@ SELECT held.order_id, p.id, n.id,
           FROM orders_order o
                CROSS JOIN LATERAL regexp_split_to_table(o.held_reason, E'\\n')
                    WITH ORDINALITY AS line(text, number)
-         WHERE o.held_reason <> '' AND line.text <> '') AS held
+         WHERE o.held_reason <> '' AND line.text ~ '\S') AS held
        LEFT JOIN payments_payment p
               ON p.id::text = held.payment AND p.order_id = held.order_id
        LEFT JOIN LATERAL (SELECT n.id, n.status FROM payments_paymentnotification n
@@ -35,6 +35,14 @@ SELECT held.order_id, p.id, n.id,
 UPDATE payments_acceptance a SET hold_id = h.id
   FROM payments_hold h
  WHERE h.payment_id = a.payment_id AND h.reason = a.held_reason AND a.closed_at IS NULL;
+
+-- The copies say what the holds say, letter by letter.
+UPDATE orders_order o SET held_reason = h.lines
+  FROM (SELECT order_id, string_agg(
+               CASE WHEN payment_id IS NULL THEN '' ELSE 'payment ' || payment_id || ': ' END
+               || reason, E'\n' ORDER BY id) AS lines
+          FROM payments_hold WHERE closed_at IS NULL GROUP BY order_id) AS h
+ WHERE o.id = h.order_id AND o.held_reason <> h.lines;
 """
 
 

@@ -20,7 +20,7 @@ from orders.exceptions import (
     ProductNotFound,
 )
 from orders.models import Order, StockMovement
-from payments import shipping
+from payments import restocking, shipping
 from skincare.events.exceptions import InvalidMoment, ReasonMissing
 from skincare.operations.base_view import actor_of, page_for, refuse, show
 
@@ -92,6 +92,8 @@ def receive(request: HttpRequest) -> HttpResponse:
         except _REFUSALS as error:
             return refuse(request, error, to="operations:receive_goods")
         messages.success(request, f"{movement.stock_delta} pieces of {movement.product.sku}.")
+        if served := restocking.serve_out_of_stock():
+            messages.success(request, f"{served} order(s) that waited for goods have them now.")
         return redirect("operations:receive_goods")
     deliveries = StockMovement.objects.filter(kind=StockMovement.Kind.RECEIVE)
     return show(

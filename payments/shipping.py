@@ -14,6 +14,8 @@ from orders.models import Order
 from payments.alignment import align
 from payments.hold_codes import Decision, HoldCode
 from payments.holds import close_hold, open_holds
+from payments.models import PaymentNotification
+from payments.status import OPEN, PaymentStatus
 from skincare.events import audit
 from skincare.events.moments import check_moment
 from skincare.events.schema import new_event_id
@@ -28,9 +30,9 @@ def ship(
 ) -> Order:
     """Record that the goods of an order went out.
 
-    The order is brought to its standing first: a reversal that is still on its way to a worker
-    stops it. Raises `OrderNotFound`, `CannotBeShipped`, and `InvalidMoment` for a time that is not
-    between 2000 and now.
+    The order is brought to its standing first: a reversal or refund that is still on its way to a
+    worker stops it, also one about which its gateway was not asked yet. Raises `OrderNotFound`,
+    `CannotBeShipped`, and `InvalidMoment` for a time that is not between 2000 and now.
     """
     tracking_number = tracking_number.strip()
     if len(tracking_number) > _LONGEST_NUMBER or not tracking_number.isprintable():
@@ -82,6 +84,17 @@ def _check(order: Order, shipped_at: datetime) -> None:
         raise CannotBeShipped(f"it was shipped at {timezone.localtime(order.shipped_at)}")
     if not order.can_be_shipped:
         raise CannotBeShipped(order.held_reason or f"it is {order.get_status_display()}")
+    if _may_lose_its_money(order):
+        raise CannotBeShipped("its gateway has notified that money goes back, and is being asked")
     # A form says minutes, not seconds.
     if not order.created_at - timedelta(minutes=1) <= shipped_at <= timezone.now():
         raise CannotBeShipped("the time of shipping lies between its order and now")
+
+
+def _may_lose_its_money(order: Order) -> bool:
+    """Whether a notification waits for its gateway's word that would take money away."""
+    waiting = PaymentNotification.objects.filter(
+        payment__order=order, outcome=PaymentNotification.Outcome.WAITING
+    )
+    harmless = [*OPEN, PaymentStatus.CAPTURED, PaymentStatus.SETTLED]
+    return waiting.exclude(status__in=harmless).exists()

@@ -230,3 +230,33 @@ def test_who_may_only_look_cannot_ship_or_receive() -> None:
     assert client.get(ship_page).status_code == 200
     assert client.post(ship_page, {"shipped_at": "2026-11-11T00:00"}).status_code == 403
     assert client.post(reverse("operations:receive_goods"), {"sku": "x"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        midtrans.card("deny", status_code="202"),
+        midtrans.card("chargeback"),
+        midtrans.card("a new word"),
+    ],
+    ids=["reversal", "chargeback", "unclear"],
+)
+def test_nothing_is_shipped_while_a_gateway_is_asked_whether_money_goes_back(
+    document: dict[str, Any], ayu: Any, settings: Any
+) -> None:
+    order = paid_order()
+    settings.PROVIDERS_ASKED = ["midtrans"]
+    notify(order, document)
+
+    with pytest.raises(CannotBeShipped, match="is being asked"):
+        ship(order, ayu)
+
+
+def test_a_repeated_settlement_that_waits_keeps_no_order_back(ayu: Any, settings: Any) -> None:
+    order = an_order()
+    notify(order, midtrans.card("capture"))
+    consume_all(order)
+    settings.PROVIDERS_ASKED = ["midtrans"]
+    notify(order, midtrans.card("settlement"))
+
+    assert ship(order, ayu).shipped_at is not None

@@ -21,7 +21,8 @@ from django.db.models import Sum
 
 from orders.models import Order, Product
 from payments import decisions
-from payments.exceptions import AlreadyRequested, CannotDecide
+from payments.cancelling import cancel_for_buyer
+from payments.exceptions import AlreadyRequested, CannotDecide, OrderNotCancellable
 from payments.expiry import expire_unpaid_orders
 from payments.hold_codes import FOUR_EYES
 from payments.holds import open_holds
@@ -29,36 +30,17 @@ from payments.models import Hold, Payment
 from payments.money_check import check_money
 from payments.notifications import record
 from payments.providers import PROVIDERS
+from payments.restocking import serve_out_of_stock
 from skincare.events.handlers import handler_for
 from skincare.events.models import OutboxEvent
 from skincare.events.schema import parse_event
 from tests.integration.orders.shop import a_product, aged, place
 from tests.integration.payments import gateway_truth as truth
-from tests.unit.payments import midtrans_notifications as midtrans
-from tests.unit.payments import xendit_callbacks as xendit
+from tests.integration.payments.gateway_documents import midtrans_document, xendit_document
 
 pytestmark = pytest.mark.django_db
 
 IN = ("captured", "settled", "partly_refunded", "refunded")
-
-
-def document(word: str, order: Order, transaction_id: str) -> dict[str, Any]:
-    """The notification that Midtrans sends for this word of `gateway_truth`."""
-    ids = {"order_id": str(order.pk), "transaction_id": transaction_id}
-    part, rest = ("part", f"{truth.PART}.00"), ("rest", f"{truth.TOTAL - truth.PART}.00")
-    match word:
-        case "capture_challenge":
-            return midtrans.card("capture", fraud_status="challenge", **ids)
-        case "capture_accept":
-            return midtrans.card("capture", **ids)
-        case "partial_refund":
-            return midtrans.refunded(part, **ids)
-        case "refund":
-            return midtrans.refunded(part, rest, transaction_status="refund", **ids)
-        case "authorize" | "chargeback" | "settlement":
-            return midtrans.card(word, **ids)
-        case _:
-            return midtrans.bank_transfer(word, **ids)
 
 
 def notify(name: str, document: dict[str, Any]) -> None:
@@ -152,7 +134,7 @@ class Tree:
         for word in truth.WORDS:
             with suppress(Undone), transaction.atomic():
                 history = [*words, word]
-                notify("midtrans", document(word, self.order, "t-1"))
+                notify("midtrans", midtrans_document(word, self.order.pk, "t-1"))
                 state = self.look(history)
                 if more > 1:
                     if (state, more) in self._explored:
@@ -218,19 +200,6 @@ def test_every_history_of_four_words_of_one_transaction(order: tuple[Order, Prod
 # -- Two transactions, two gateways, workers, sweeps and people ------------------------------------
 
 
-def xendit_document(word: str, order: Order, payment_id: str) -> dict[str, Any]:
-    reference = f"{order.pk}-1"
-    if word == "refund":
-        return xendit.refund(payment_id=payment_id, amount=truth.TOTAL, refund_id=f"r-{payment_id}")
-    event, status = {
-        "paid": ("payment.capture", "SUCCEEDED"),
-        "authorized": ("payment.authorization", "AUTHORIZED"),
-        "failed": ("payment.failure", "FAILED"),
-        "expired": ("payment.expiry", "EXPIRED"),
-    }[word]
-    return xendit.payment_v3(event, status, payment_id=payment_id, reference_id=reference)
-
-
 def play(seed: int, product: Product, ayu: Any, budi: Any) -> None:
     """One order's life, drawn by `seed`: reports, workers, sweeps and decisions in any order."""
     draw = random.Random(seed)  # noqa: S311
@@ -239,16 +208,21 @@ def play(seed: int, product: Product, ayu: Any, budi: Any) -> None:
     history: list[str] = [f"seed {seed}"]
     for _ in range(draw.randint(3, 9)):
         match draw.choice(
-            ["a", "a", "b", "b", "xendit", "work", "work", "repeat", "sweep", "decide"]
+            [
+                *("a", "a", "b", "b", "xendit", "work", "work", "repeat", "sweep", "decide"),
+                *("cancel", "goods"),
+            ]
         ):
             case "a" | "b" as which:
                 word = draw.choice(truth.WORDS)
                 history.append(f"{which}:{word}")
-                notify("midtrans", document(word, order, f"{which}-{order.pk}"))
+                notify("midtrans", midtrans_document(word, order.pk, f"{which}-{order.pk}"))
             case "xendit":
-                word = draw.choice(["paid", "paid", "authorized", "failed", "expired", "refund"])
+                word = draw.choice(
+                    ["paid", "paid", "authorized", "failed", "expired", "part_refund", "refund"]
+                )
                 history.append(f"x:{word}")
-                notify("xendit", xendit_document(word, order, f"py-{order.pk}"))
+                notify("xendit", xendit_document(word, order.pk, f"py-{order.pk}"))
             case "work":
                 if waiting := worker.waiting():
                     event = draw.choice(waiting)
@@ -263,11 +237,26 @@ def play(seed: int, product: Product, ayu: Any, budi: Any) -> None:
                 history.append(f"sweep expires {expire_unpaid_orders()}")
             case "decide":
                 history.append(decide(draw, order, ayu, budi))
+            case "cancel":
+                history.append(buyer_cancels(order))
+            case "goods":
+                history.append(f"goods for {serve_out_of_stock()}")
     rest = worker.waiting()
     draw.shuffle(rest)
     for event in rest:
         worker.process(event)
     check(order, product, history)
+
+
+def buyer_cancels(order: Order) -> str:
+    """The buyer gives the order up, which must not touch money that moves."""
+    try:
+        cancelled = cancel_for_buyer(order_id=order.pk)
+    except OrderNotCancellable as refusal:
+        return f"cannot cancel: {refusal}"
+    assert kept_of(order) == 0
+    assert not Payment.objects.filter(order=order, status__in=("authorized", "challenged")).exists()
+    return f"buyer: {cancelled.status}"
 
 
 def decide(draw: random.Random, order: Order, ayu: Any, budi: Any) -> str:

@@ -9,7 +9,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -17,7 +16,7 @@ from uuid import uuid4
 from skincare.local.deadline import wait_until
 from skincare.local.loopback import go_past_proxies
 from skincare.local.mailbox import Mailbox
-from skincare.local.outsiders import Buyer, Midtrans, Xendit
+from skincare.local.outsiders import Buyer, Clerk, GatewaysBehind, Midtrans
 from skincare.local.report import Row, table
 from skincare.local.stack import PROJECT, Stack
 from skincare.local.supervised import ProgramError
@@ -28,6 +27,9 @@ DEADLINE = 60.0  # seconds for each thing that is waited for
 QUANTITY = 2  # pieces in each order
 PURCHASES = (("ayu", "midtrans"), ("budi", "xendit"), ("citra", "midtrans"))
 
+EVENTS, EMAILS = 31, 16  # in all
+GOOD_CARD, DECLINED_CARD = "4811111111111114", "4911111111111113"
+
 Order = dict[str, Any]
 
 
@@ -37,8 +39,7 @@ class Demonstration:
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
         self.buyer = Buyer(stack.web_url)
-        self.midtrans = Midtrans(stack.web_url, server_key=stack.midtrans_server_key)
-        self.xendit = Xendit(stack.web_url, callback_token=stack.xendit_callback_token)
+        self.gateways = GatewaysBehind(stack.gateways.url)
         self.mailbox = Mailbox(stack.emails)
         self.poison = f"this is not an event ({uuid4()})"
         self.rows: list[Row] = []
@@ -48,18 +49,21 @@ class Demonstration:
     def run(self) -> None:
         self.stack.sqs.send_message(QueueUrl=self.stack.queue_url, MessageBody=self.poison)
         first, second, third = self.three_checkouts()
-        self.settlement_three_times(first)
-        self.xendit_callback(second)
+        page = self.page_left_to_expire(first)
+        self.told_three_times(first)
+        self.xendit_captures(second)
         self.forged_settlement(third)
         self.declined_card(third)
-        paid = self.paid_by_another_attempt(third)
-        self.paid_twice(first)
-        self.reversal(third, paid)
+        self.paid_with_another_card(third)
+        self.paid_twice(first, page)
+        self.reversal(third)
         self.event_of_another_producer(first)
         self.poison_in_the_dlq()
-        self.nothing_is_left([order["order_id"] for order in (first, second, third)])
         self.paid_through_the_page()
         self.webhook_lost_and_found()
+        self.forged_status()
+        self.refund_by_two_persons(first)
+        self.nothing_is_left()
 
     def three_checkouts(self) -> list[Order]:
         products = [p for p in self.buyer.products() if p["available"] >= QUANTITY]
@@ -81,28 +85,55 @@ class Demonstration:
         )
         return orders
 
-    def settlement_three_times(self, order: Order) -> None:
-        notification = self.midtrans.notification(order, "settlement", "200")
-        calls = [lambda: self.midtrans.send(notification)] * 3
-        self.pay("Midtrans settles, 3 times", order, calls)
+    def page_left_to_expire(self, order: Order) -> str:
+        """The buyer picks QRIS, and lets the time run out; returns the page's address."""
+        page: str = self.buyer.open_page(order["order_id"]).json()["redirect_url"]
+        self.buyer.press(page, "pick", method="qris")
+        self.buyer.press(page, "expire")
+        self.wait(lambda: self.attempts(order) == ["expired"])
+        # That an attempt failed is told only while the order waits.
+        self.wait(lambda: self.mailbox.count(to=order["email"], kind="payment_failed") == 1)
+        return page
 
-    def xendit_callback(self, order: Order) -> None:
-        callback = self.xendit.capture(order)
-        self.pay("Xendit captures", order, [lambda: self.xendit.send(callback)])
+    def told_three_times(self, order: Order) -> None:
+        """The buyer pays on a new page; Midtrans calls twice at the same time, and once more."""
+        page = self.buyer.open_page(order["order_id"]).json()["redirect_url"]
+        self.buyer.press(page, "pick", method="qris")
+        self.wait(lambda: self.gateways.answers(order, "pending")[-1:] == [200])
+        self.buyer.press(page, "double the next")
+        self.pay("Midtrans settles, told 3 times", order, page, "pay", told="settlement", times=3)
 
-    def pay(self, case: str, order: Order, calls: list[Callable[[], int]]) -> None:
-        """Make all the gateway's calls at the same time, and wait until the order is paid."""
+    def xendit_captures(self, order: Order) -> None:
+        page = self.buyer.open_page(order["order_id"]).json()["redirect_url"]
+        self.pay("Xendit captures", order, page, "pay", told="PAID", channel="DANA")
+
+    def pay(
+        self,
+        case: str,
+        order: Order,
+        page: str,
+        action: str,
+        *,
+        told: str,
+        times: int = 1,
+        **values: str,
+    ) -> None:
+        """Press `action` on the page, and wait until the order is paid and told `times` times."""
         started = time.monotonic()
-        with ThreadPoolExecutor(len(calls)) as threads:
-            answers = [threads.submit(call) for call in calls]
-            self.wait(lambda: self.status(order) == "paid")
-            self.seconds_to_paid[case] = time.monotonic() - started
+        self.buyer.press(page, action, **values)
+        self.wait(lambda: self.status(order) == "paid")
+        self.seconds_to_paid[case] = time.monotonic() - started
+        if times > 1:
+            number = self.gateways.calls(order, told)[0]["number"]
+            self.buyer.press(page, "send again", number=str(number))
+        self.wait(lambda: len(self.gateways.answers(order, told)) == times)
         self.wait(lambda: self.mailbox.count(to=order["email"], kind="receipt") == 1)
         stock, reserved = self.stock(order["sku"])
+        answers = self.gateways.answers(order, told)
         self.add(
             case,
-            f"{' '.join(['200'] * len(calls))}, paid; 2 sold, 0 reserved; 1 receipt",
-            f"{' '.join(str(answer.result()) for answer in answers)}, {self.status(order)}; "
+            f"{' '.join(['200'] * times)}, paid; 2 sold, 0 reserved; 1 receipt",
+            f"{' '.join(map(str, answers))}, {self.status(order)}; "
             f"{order['stock'][0] - stock} sold, {reserved - order['stock'][1]} reserved; "
             f"{self.mailbox.count(to=order['email'], kind='receipt')} receipt",
         )
@@ -121,52 +152,58 @@ class Demonstration:
         )
 
     def declined_card(self, order: Order) -> None:
-        answer = self.midtrans.send(self.midtrans.notification(order, "deny", "202"))
+        self.page = self.buyer.open_page(order["order_id"]).json()["redirect_url"]
+        self.buyer.press(self.page, "pick", method="credit_card", card=DECLINED_CARD)
         self.add(
             "a declined card",
             "200, pending; 2 still reserved; 1 email",
-            self.after_failure(order, answer, emails=1),
+            self.after_failure(order, emails=1),
         )
 
-    def paid_by_another_attempt(self, order: Order) -> dict[str, str]:
-        notification = self.midtrans.notification(order, "settlement", "200")
-        call = lambda: self.midtrans.send(notification)  # noqa: E731
-        self.pay("paid by another attempt", order, [call])
-        return notification
+    def paid_with_another_card(self, order: Order) -> None:
+        """On the same page: a card that is declined leaves it open."""
+        self.pay(
+            "paid with another card",
+            order,
+            self.page,
+            "pick",
+            told="capture",
+            method="credit_card",
+            card=GOOD_CARD,
+        )
 
-    def paid_twice(self, order: Order) -> None:
-        answer = self.midtrans.send(self.midtrans.notification(order, "settlement", "200"))
+    def paid_twice(self, order: Order, page: str) -> None:
+        """The money of the page that had expired comes in after all."""
+        self.buyer.press(page, "pay late")
         self.wait(lambda: self.buyer.order(order["order_id"])["is_held"])
-        held = self.ask(
-            "SELECT count(*) FROM payments_hold WHERE order_id = %s AND code = 'surplus'"
-            " AND closed_at IS NULL",
-            order["order_id"],
-        )
         receipts = self.mailbox.count(to=order["email"], kind="receipt")
         self.add(
-            "paid a second time",
-            "200, paid; 1 payment held; still 1 receipt",
-            f"{answer}, {self.status(order)}; {held[0]} payment held; still {receipts} receipt",
+            "paid a second time, late",
+            "paid; 1 payment held; still 1 receipt",
+            f"{self.status(order)}; {self.holds(order, 'surplus')} payment held; "
+            f"still {receipts} receipt",
         )
 
-    def reversal(self, order: Order, paid: dict[str, str]) -> None:
-        reversed_ = self.midtrans.notification(order, "deny", "202")
-        same = {**reversed_, "transaction_id": paid["transaction_id"]}
-        answer = self.midtrans.send(same)
+    def reversal(self, order: Order) -> None:
+        """The bank takes back what was settled."""
+        self.buyer.press(self.page, "settle")
+        self.wait(lambda: self.gateways.answers(order, "settlement") == [200])
+        self.buyer.press(self.page, "reverse")
         self.add(
             "a reversal after settlement",
             "200, pending; 2 still reserved; 2 emails",
-            self.after_failure(order, answer, emails=2),
+            self.after_failure(order, emails=2),
         )
 
-    def after_failure(self, order: Order, answer: int, *, emails: int) -> str:
+    def after_failure(self, order: Order, *, emails: int) -> str:
         """Wait for this many emails of failed attempts; return where the order is then."""
         failed = {"to": order["email"], "kind": "payment_failed"}
         self.wait(lambda: self.mailbox.count(**failed) == emails)
         reserved = self.stock(order["sku"])[1] - order["stock"][1]
         sent = self.mailbox.count(**failed)
+        answer = self.gateways.answers(order, "deny")[-1:]
         return (
-            f"{answer}, {self.status(order)}; {reserved} still reserved; "
+            f"{' '.join(map(str, answer))}, {self.status(order)}; {reserved} still reserved; "
             f"{sent} {'email' if sent == 1 else 'emails'}"
         )
 
@@ -213,29 +250,29 @@ class Demonstration:
             f"{len(found)} in the DLQ after {' and '.join(map(str, receives)) or 'no'} receives",
         )
 
-    def nothing_is_left(self, order_ids: list[str]) -> None:
-        done, repeated = self.ask(
-            "SELECT count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE attempts > 1)"
-            " FROM events_processedevent WHERE order_id = ANY(%s)",
-            order_ids,
-        )
+    def nothing_is_left(self) -> None:
+        self.wait(lambda: self.mailbox.count() >= EMAILS)
         self.wait(lambda: sum(depth(self.stack.sqs, self.stack.queue_url)) == 0)
         left = sum(depth(self.stack.sqs, self.stack.queue_url))
+        done, repeated = self.ask(
+            "SELECT count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE attempts > 1)"
+            " FROM events_processedevent WHERE order_id IN (SELECT id::text FROM orders_order)"
+        )
         self.add("all the money, checked", "0 disagreements", self.disagreements())
         self.add(
             "in the end",
-            "9 done, 0 repeated; 9 emails; queue empty; worker up",
+            f"{EVENTS} done, 0 repeated; {EMAILS} emails; queue empty; worker up",
             f"{done} done, {repeated} repeated; {self.mailbox.count()} emails; "
             f"queue {f'holds {left}' if left else 'empty'}; "
             f"worker {'up' if self.stack.worker.running else 'down'}",
         )
 
     def paid_through_the_page(self) -> None:
-        """Buy, go to Midtrans's page, be declined, pay with another card there."""
-        order, opened = self.order_with_page("midtrans")
+        """Buy, go to Midtrans's page, and pay there."""
+        order, opened = self.order_with_page("midtrans", name="eka")
         page = opened.json().get("redirect_url", "")
-        for card in ("4911111111111113", "4811111111111114"):
-            self.buyer.press(page, "pick", method="credit_card", card=card)
+        self.buyer.press(page, "pick", method="gopay")
+        self.buyer.press(page, "pay")
         self.wait(lambda: self.status(order) == "paid")
         self.add(
             "paid through the page",
@@ -245,7 +282,7 @@ class Demonstration:
 
     def webhook_lost_and_found(self) -> None:
         """Pay at Xendit while all its calls are lost; the shop finds it by asking."""
-        order, opened = self.order_with_page("xendit")
+        order, opened = self.order_with_page("xendit", name="fajar")
         page = opened.json().get("redirect_url", "")
         self.buyer.press(page, "lose all")
         self.buyer.press(page, "pay", channel="QRIS")
@@ -259,14 +296,77 @@ class Demonstration:
             f"{opened.status_code}; {before}, then {self.status(order)}",
         )
 
-    def order_with_page(self, method: str) -> tuple[Order, Any]:
+    def forged_status(self) -> None:
+        """Somebody saw Midtrans's signed "pending", and says "settlement" under its signature."""
+        order, opened = self.order_with_page("midtrans", name="gita")
+        self.buyer.press(opened.json()["redirect_url"], "pick", method="bca_va")
+        self.wait(lambda: self.gateways.answers(order, "pending") == [200])
+        seen = self.gateways.calls(order, "pending")[0]["document"]
+        answer = self.gateways.forge(
+            self.stack.web_url, {**seen, "transaction_status": "settlement"}
+        )
+        self.wait(lambda: self.buyer.order(order["order_id"])["is_held"])
+        receipts = self.mailbox.count(to=order["email"], kind="receipt")
+        self.add(
+            "a forged status, well signed",
+            "200, still pending, held; 0 receipts",
+            f"{answer}, still {self.status(order)}, "
+            f"{'held' if self.buyer.order(order['order_id'])['is_held'] else 'not held'}; "
+            f"{receipts} receipts",
+        )
+
+    def refund_by_two_persons(self, order: Order) -> None:
+        """The money that came twice goes back: one person of finance asks, another accepts."""
+        query = "SELECT payment_id::text FROM payments_hold WHERE order_id = %s AND code = %s"
+        (payment,) = self.ask(query, order["order_id"], "surplus")
+        made = (self.person_of_finance(name) for name in ("dewi", "putu"))
+        dewi, putu = (Clerk(self.stack.web_url, *login) for login in made)
+        page = f"/admin/operations/held/payments/{payment}/"
+        dewi.decide(page, action="request", decision="refund", reason="it was paid twice")
+        alone = dewi.decide(page, action="accept")
+        both = putu.decide(page, action="accept")
+        self.wait(lambda: self.holds(order, "surplus") == 0)
+        refunds = self.gateways.refunds(order)
+        self.add(
+            "a refund by two persons",
+            "not by one alone; paid; 1 refund, 0 held",
+            f"{'by one alone' if alone else 'not by one alone'}"
+            f"{'' if both else ', not by two'}; {self.status(order)}; "
+            f"{refunds} refund, {self.holds(order, 'surplus')} held",
+        )
+
+    def person_of_finance(self, name: str) -> tuple[str, str]:
+        """Make a login; returns the name and the password."""
+        password = self.stack.kept.secret(f"{name}'s password")
+        self.stack.manage(
+            *("shell", "--no-imports", "--command"),
+            "import os; from django.contrib.auth.models import Group, User;"
+            f" user = User.objects.create_user({name!r}, password=os.environ['PASSWORD'],"
+            " is_staff=True); user.groups.add(Group.objects.get(name='finance'))",
+            PASSWORD=password,
+        )
+        return name, password
+
+    def order_with_page(self, method: str, *, name: str) -> tuple[Order, Any]:
         """An order of one piece, and the answer with its payment page."""
         product = next(p for p in self.buyer.products() if p["available"] >= QUANTITY)
-        placed = self.buyer.check_out(
-            product["sku"], quantity=1, method=method, email="dewi@buyer.example"
-        )
-        order: Order = placed.json()
+        email = f"{name}@buyer.example"
+        placed = self.buyer.check_out(product["sku"], quantity=1, method=method, email=email)
+        order: Order = placed.json() | {"email": email}
         return order, self.buyer.open_page(order["order_id"])
+
+    def attempts(self, order: Order) -> list[str]:
+        """How each attempt to pay it stands, the newest first."""
+        return [one["status"] for one in self.buyer.order(order["order_id"])["payments"]]
+
+    def holds(self, order: Order, code: str) -> int:
+        """For how much of this kind it waits for a person."""
+        return self.ask(
+            "SELECT count(*) FROM payments_hold"
+            " WHERE order_id = %s AND code = %s AND closed_at IS NULL",
+            order["order_id"],
+            code,
+        )[0]
 
     def disagreements(self) -> str:
         """Let the shop recompute every order, payment, hold and stock."""
@@ -295,7 +395,7 @@ class Demonstration:
         stock, reserved = self.ask("SELECT stock, reserved FROM orders_product WHERE sku = %s", sku)
         return stock, reserved
 
-    def ask(self, query: str, *values: Any) -> tuple[int, ...]:
+    def ask(self, query: str, *values: Any) -> tuple[Any, ...]:
         """Look into the database, past the shop."""
         with self.stack.connect() as connection:
             return connection.execute(query, values).fetchone() or ()

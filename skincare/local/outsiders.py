@@ -1,4 +1,4 @@
-"""Who talks to the shop over HTTP from outside: a buyer, Midtrans, Xendit.
+"""Who talks to the shop over HTTP from outside: a buyer, Midtrans, Xendit, a clerk.
 
 Each knows only the shop's address and its own secret; nothing of the shop's code is used.
 """
@@ -61,6 +61,68 @@ class Buyer:
         answer = requests.get(f"{self._url}/{path}", params=query, timeout=TIMEOUT)
         answer.raise_for_status()
         return answer.json()
+
+
+class GatewaysBehind:
+    """What the simulated gateways have called and done, as only they can know."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def calls(self, order: dict[str, Any], said: str) -> list[dict[str, Any]]:
+        """The calls to the shop about this order that said this state, oldest first."""
+        return [call for call in self._state()["webhooks"] if _is_about(call, order, said)]
+
+    def answers(self, order: dict[str, Any], said: str) -> list[int]:
+        """How the shop answered each of them that was made."""
+        return [answer for call in self.calls(order, said) for answer in call["answers"]]
+
+    def forge(self, web_url: str, notification: dict[str, Any]) -> int:
+        """Send what somebody made of a notification of Midtrans; returns the answer's status."""
+        url = f"{web_url}/v1/webhooks/midtrans"
+        return requests.post(url, json=notification, timeout=TIMEOUT).status_code
+
+    def refunds(self, order: dict[str, Any]) -> int:
+        """How many of the order's transactions at Midtrans were refunded."""
+        return sum(
+            one["order_id"].startswith(order["order_id"]) and one["transaction_status"] == "refund"
+            for one in self._state()["transactions"]
+        )
+
+    def _state(self) -> dict[str, Any]:
+        state: dict[str, Any] = requests.get(f"{self._url}/control/state", timeout=TIMEOUT).json()
+        return state
+
+
+def _is_about(call: dict[str, Any], order: dict[str, Any], said: str) -> bool:
+    document = call["document"]
+    reference = document.get("order_id") or document.get("external_id") or ""
+    word = document.get("transaction_status") or document.get("status")
+    return str(reference).startswith(order["order_id"]) and word == said
+
+
+class Clerk:
+    """One of the staff, at the admin's pages."""
+
+    def __init__(self, web_url: str, name: str, password: str) -> None:
+        """Sign in."""
+        self._url = web_url
+        self._browser = requests.Session()
+        self._post("/admin/login/", username=name, password=password, next="/admin/")
+
+    def decide(self, path: str, **form: str) -> bool:
+        """Send the form of a page with these values; returns whether it was taken."""
+        return 'class="success"' in self._post(path, **form)
+
+    def _post(self, path: str, **form: str) -> str:
+        url = f"{self._url}{path}"
+        self._browser.get(url, timeout=TIMEOUT).raise_for_status()
+        token = self._browser.cookies["csrftoken"]
+        answer = self._browser.post(
+            url, data=form | {"csrfmiddlewaretoken": token}, timeout=TIMEOUT
+        )
+        answer.raise_for_status()
+        return answer.text
 
 
 class Midtrans:

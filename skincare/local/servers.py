@@ -59,12 +59,10 @@ class Gateways:
 
     name = "gateways"
 
-    def __init__(self, *, port: int, web_url: str, asked: bool) -> None:
-        """asked: whether the shop asks them before anything follows from a notification."""
+    def __init__(self, *, port: int, web_url: str) -> None:
         self.url = f"http://127.0.0.1:{port}"
         self._port = port
         self._web_url = web_url
-        self._asked = asked
 
     def command(self) -> Sequence[str]:
         webhooks = f"{self._web_url}/v1/webhooks"
@@ -79,7 +77,7 @@ class Gateways:
             "MIDTRANS_SNAP_URL": f"{self.url}/midtrans/snap/v1",
             "MIDTRANS_API_URL": f"{self.url}/midtrans",
             "XENDIT_API_URL": f"{self.url}/xendit",
-            "PROVIDERS_ASKED": "midtrans,xendit" if self._asked else "none",
+            "PROVIDERS_ASKED": "midtrans,xendit",
         }
 
     def directions(self) -> dict[str, str]:

@@ -56,8 +56,7 @@ class Stack:
         self.midtrans_server_key = self.kept.secret("Midtrans server key")
         self.xendit_callback_token = self.kept.secret("Xendit callback token")
         self.xendit_secret_key = f"xnd_development_{self.kept.secret('Xendit secret key')}"
-        # The demonstration also plays gateways of its own, which nobody could ask.
-        self.gateways = Gateways(port=self.kept.port("gateways"), web_url=self.web_url, asked=keep)
+        self.gateways = Gateways(port=self.kept.port("gateways"), web_url=self.web_url)
         mail = MailServer(
             self.emails,
             smtp_port=self.kept.port("SMTP"),

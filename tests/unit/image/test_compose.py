@@ -94,7 +94,7 @@ def test_the_queue_has_its_name() -> None:
 def test_it_has_the_servers_that_make_run_has() -> None:
     url = "http://127.0.0.1:8000"
     servers = [
-        Gateways(port=8081, web_url=url, asked=True),
+        Gateways(port=8081, web_url=url),
         MailServer(Path("emails"), smtp_port=1025, page_port=8025),
         ShopWindow(port=WINDOW_PORT, web_url=url, mail_url="http://127.0.0.1:8025"),
     ]

@@ -187,7 +187,7 @@ class Demonstration:
     def reversal(self, order: Order) -> None:
         """The bank takes back what was settled."""
         self.buyer.press(self.page, "settle")
-        self.wait(lambda: self.gateways.answers(order, "settlement") == [200])
+        self.wait(lambda: "settled" in self.attempts(order))
         self.buyer.press(self.page, "reverse")
         self.add(
             "a reversal after settlement",

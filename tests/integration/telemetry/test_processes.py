@@ -17,7 +17,8 @@ def test_every_line_is_one_json_object_with_the_fields_of_all(watched: Watched) 
     assert [line for line in watched.lines if not set(line) >= FIELDS] == []
     assert {(line["env"], line["release"]) for line in watched.lines} == {("development", "v1.2.3")}
     assert {line["service"] for line in watched.web} == {"api", "relay"}
-    assert {line["service"] for line in watched.worker} == {"worker"}
+    # What a worker's handler publishes, a relay of the same process sends.
+    assert {line["service"] for line in watched.worker} == {"worker", "relay"}
     assert {line["event"] for line in watched.lines} >= {"gunicorn_message", "worker_ready"}
 
 
@@ -40,7 +41,7 @@ def test_the_id_of_a_request_is_on_the_lines_of_all_that_it_caused(watched: Watc
         for line in watched.of("order_placed")
         if served[line["request_id"]]["path"] == "/v1/checkout"
     ]
-    assert len(checkouts) == 5
+    assert len(checkouts) == 6
     for checkout in checkouts:
         done = [
             line
@@ -55,7 +56,7 @@ def test_the_id_of_a_request_is_on_the_lines_of_all_that_it_caused(watched: Watc
 def test_the_lines_of_a_task_have_its_ids_celerys_own_included(watched: Watched) -> None:
     succeeded = watched.of("task_succeeded")
 
-    assert len(succeeded) == len(watched.of("event_done")) == 14
+    assert len(succeeded) == len(watched.of("event_done")) == 31
     for line in succeeded:
         assert line["task"] in ("orders.order_confirmed", "payments.payment_processed")
         assert line["event_id"] == line["task_id"]
@@ -92,7 +93,7 @@ def test_the_metrics_follow_the_rules_of_cloudwatch(watched: Watched) -> None:
 
 
 def test_the_metrics_count_what_happened(watched: Watched) -> None:
-    assert watched.total("OrdersCreated") == 5
+    assert watched.total("OrdersCreated") == 6
     assert watched.total("PaymentProcessed") == 5  # one of them was notified three times
     paid = {line["order_id"] for line in watched.of("order_moved") if line["to_status"] == "paid"}
     placed = [line for line in watched.of("order_placed") if line["order_id"] in paid]
@@ -100,9 +101,9 @@ def test_the_metrics_count_what_happened(watched: Watched) -> None:
     assert watched.total("WebhooksRejected") == 4
     assert watched.total("EventsQuarantined") == 2
     assert watched.total("EventsFailed") == 5  # one event, at each of its receives
-    assert watched.total("PaymentsHeld") == 1  # the order that is paid twice
+    assert watched.total("PaymentsHeld") == 2  # paid twice; a forged status
     latencies = [line for line in watched.of("metrics") if "EventLatencySeconds" in line]
-    assert len(latencies) == 14
+    assert len(latencies) == 31
     backlog = [line for line in watched.of("metrics") if "OutboxUnsent" in line]
     assert {line["service"] for line in backlog} == {"relay"}
     assert all("OutboxOldestAgeSeconds" in line for line in backlog)

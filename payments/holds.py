@@ -5,12 +5,12 @@ person: one asks, another accepts. Every decision ends in `payments.alignment.al
 """
 
 import re
+from collections import defaultdict
 from typing import Final
 from uuid import UUID
 
 import structlog
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from orders.exceptions import NotHeld
@@ -124,11 +124,15 @@ def reasons_of(order: Order) -> tuple[str, dict[UUID, str]]:
     of_order: list[str] = []
     of_payments: dict[UUID, list[str]] = {}
     for hold in Hold.objects.filter(order=order, closed_at=None).order_by("id"):
-        about = f"payment {hold.payment_id}: " if hold.payment_id else ""
-        of_order.append(f"{about}{hold.reason}")
+        of_order.append(_line(hold))
         if hold.payment_id:
             of_payments.setdefault(hold.payment_id, []).append(hold.reason)
     return "\n".join(of_order), {pk: "\n".join(all_) for pk, all_ in of_payments.items()}
+
+
+def _line(hold: Hold) -> str:
+    """Return the line of the order's reasons that a hold is."""
+    return f"payment {hold.payment_id}: {hold.reason}" if hold.payment_id else hold.reason
 
 
 def adopt(order: Order) -> bool:
@@ -162,19 +166,17 @@ def adopt(order: Order) -> bool:
     return True
 
 
-def adopt_all(*, limit: int = 1_000) -> int:
+def adopt_all() -> int:
     """Adopt what the release before has put aside; return how many orders those were."""
-    differ = [
-        order.pk
-        for order in Order.objects.filter(
-            ~Q(held_reason="") | Q(pk__in=Hold.objects.filter(closed_at=None).values("order"))
-        )[:limit]
-        if order.held_reason != reasons_of(order)[0]
-    ]
+    shown = dict(Order.objects.exclude(held_reason="").values_list("pk", "held_reason"))
+    written: defaultdict[UUID, list[str]] = defaultdict(list)
+    for hold in Hold.objects.filter(closed_at=None).order_by("id"):
+        written[hold.order_id].append(_line(hold))
     adopted = 0
-    for pk in differ:
-        with transaction.atomic():
-            adopted += adopt(lock_order(pk))
+    for pk in {*shown, *written}:
+        if shown.get(pk, "") != "\n".join(written[pk]):
+            with transaction.atomic():
+                adopted += adopt(lock_order(pk))
     return adopted
 
 

@@ -85,7 +85,11 @@ def _ask(request: RefundRequest, payment: Payment) -> RefundState:
     """Read the refund's state before it is asked for again."""
     gateway = provider(payment.provider)
     if request.tries:
-        found = gateway.find_refund(payment, key=request.key)
+        try:
+            found = gateway.find_refund(payment, key=request.key)
+        except GatewayRefused as refusal:
+            # It may have been done: whoever takes it for failed gives the money back once more.
+            raise GatewayUnavailable(refusal.provider, refusal.reason) from None
         if found is not None:
             return found
     return gateway.refund(

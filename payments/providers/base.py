@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from django.conf import settings
 
-from payments.exceptions import NotCancellable, NotRefundable
+from payments.exceptions import GatewayUnavailable, NotCancellable, NotRefundable
 from payments.status import PaymentStatus
+from skincare.events.schema import is_storable
 
 if TYPE_CHECKING:
     from payments.models import Payment
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 #: The only currency of the shop.
 CURRENCY: Final = "IDR"
 
+_MAX_ID: Final = 128  # characters, as Payment.session_id
+_MAX_URL: Final = 2048  # characters, as Payment.page_url
 #: The largest amount that is believed: a quadrillion rupiah.
 MAX_AMOUNT: Final = Decimal(10) ** 15
 
@@ -108,6 +111,19 @@ class Page:
     session_id: str
     url: str
     expires_at: datetime | None = None
+
+
+def page_of(provider: str, id_: object, url: object, *, until: datetime | None = None) -> Page:
+    """Return the page that an answer names. Raises `GatewayUnavailable` where it names none that
+    can be kept, and that a browser can open.
+    """
+    if not isinstance(id_, str) or not isinstance(url, str):
+        raise GatewayUnavailable(provider, "the answer has no page in it")
+    if not 0 < len(id_) <= _MAX_ID or len(url) > _MAX_URL:
+        raise GatewayUnavailable(provider, "the answer has a page of an odd length in it")
+    if not is_storable(id_ + url) or not url.startswith(("https://", "http://")):
+        raise GatewayUnavailable(provider, "the answer has a page with an odd address in it")
+    return Page(session_id=id_, url=url, expires_at=until)
 
 
 @dataclass(frozen=True)

@@ -82,6 +82,12 @@ def readable_text(body: bytes) -> str:
     return body.decode("utf-8", "backslashreplace").replace("\x00", "\\x00")
 
 
+def told(value: object, *, max_length: int = 200) -> str:
+    """Return what a gateway says of a refusal, as text that can be stored, whatever it holds."""
+    text = str(value).encode("utf-8", "backslashreplace").decode()
+    return text.replace("\x00", "\\x00")[:max_length]
+
+
 def child(document: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the object under `name`."""
     value = document.get(name)

@@ -58,10 +58,12 @@ def call(
     json: Mapping[str, Any] | None = None,
     query: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
+    expects: type = dict,
 ) -> Answer:
     """Call a gateway and return its answer, whatever its status below 500 but 429 is.
 
-    key: the user of HTTP Basic, with an empty password.
+    key: the user of HTTP Basic, with an empty password. expects: what a good answer is made of,
+    `dict` for a JSON object, `list`.
     Raises `GatewayUnavailable` where there is no answer, or none to rely on: it may have been done.
     """
     started = time.monotonic()
@@ -69,6 +71,8 @@ def call(
         answer = _call(
             method, url, provider=provider, key=key, json=json, query=query, more=headers
         )
+        if answer.is_ok and not isinstance(answer.document, expects):
+            raise GatewayUnavailable(provider, "the answer is not of the documented kind")
     except GatewayUnavailable as error:
         metrics.count("GatewayCallsFailed", provider=provider)
         log.warning(

@@ -44,6 +44,7 @@ from payments.providers.document import (
     load_signed,
     optional_text,
     text,
+    told,
 )
 from payments.status import REFUND, PaymentStatus
 
@@ -189,7 +190,7 @@ class Midtrans(Gateway):
             key=key,
             status="succeeded" if done else "failed",
             amount=Decimal(amount_rupiah),
-            reason="" if done else str(document.get("status_message", ""))[:200],
+            reason="" if done else told(document.get("status_message", "")),
         )
 
     def find_refund(self, payment: "Payment", *, key: str) -> RefundState | None:

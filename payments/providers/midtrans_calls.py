@@ -18,7 +18,8 @@ from payments.exceptions import (
     NotRefundable,
     ReferenceInUse,
 )
-from payments.providers.base import Page, Purchase
+from payments.providers.base import Page, Purchase, page_of
+from payments.providers.document import told
 from payments.providers.http import Answer, call
 
 if TYPE_CHECKING:
@@ -49,10 +50,7 @@ def create(payment: "Payment", purchase: Purchase) -> Page:
     """
     answer = _snap("create", "/transactions", json=_asked(payment, purchase))
     if answer.is_ok:
-        token, url = answer.object.get("token"), answer.object.get("redirect_url")
-        if isinstance(token, str) and isinstance(url, str):
-            return Page(session_id=token, url=url)
-        raise GatewayUnavailable(NAME, "the answer has no page in it")
+        return page_of(NAME, answer.object.get("token"), answer.object.get("redirect_url"))
     said = _sentences(answer)
     if any(words in said for words in _IN_USE):
         raise ReferenceInUse(NAME, said)
@@ -97,7 +95,7 @@ def status(id_: str) -> dict[str, Any] | None:
     code = _code(answer)
     if code == _NOT_FOUND:
         return None
-    if "transaction_status" not in answer.object:
+    if not 200 <= code < 300 and "transaction_status" not in answer.object:
         raise GatewayRefused(NAME, f"{code}: {_message(answer)}")
     return answer.object
 
@@ -137,6 +135,8 @@ def refund(id_: str, *, key: str, amount_rupiah: int, reason: str) -> dict[str, 
         raise NotRefundable(NAME, _message(answer))
     if not 200 <= code < 300:
         raise GatewayRefused(NAME, f"{code}: {_message(answer)}")
+    if "status_code" not in answer.object:
+        raise GatewayUnavailable(NAME, "the answer does not say what became of the refund")
     return answer.object
 
 
@@ -174,9 +174,9 @@ def _code(answer: Answer) -> int:
 
 
 def _message(answer: Answer) -> str:
-    return str(answer.object.get("status_message", ""))[:200]
+    return told(answer.object.get("status_message", ""))
 
 
 def _sentences(answer: Answer) -> str:
     said = answer.object.get("error_messages")
-    return "; ".join(str(one) for one in said)[:200] if isinstance(said, list) else ""
+    return told("; ".join(map(str, said))) if isinstance(said, list) else ""

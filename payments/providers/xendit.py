@@ -211,7 +211,7 @@ class Xendit(Gateway):
         if again:
             for invoice in xendit_calls.invoices_of(payment.reference):
                 if invoice.get("status") != "EXPIRED":
-                    return xendit_calls.page_of(invoice)
+                    return xendit_calls.page_of_invoice(invoice)
         return xendit_calls.create(payment, purchase)
 
     def status(
@@ -222,11 +222,11 @@ class Xendit(Gateway):
         try:
             if _INVOICE_ID.fullmatch(invoice_id):
                 document = xendit_calls.invoice(invoice_id)
-                answer = _invoice(document) if document else None
+                answer = None if document is None else _invoice(document)
                 query = {"invoice_id": invoice_id}
             elif request_id:
                 document = xendit_calls.payment_request(request_id)
-                answer = _payment_request(document, payment) if document else None
+                answer = None if document is None else _payment_request(document, payment)
                 query = {"payment_request_id": request_id}
             else:
                 raise CannotBeAsked(

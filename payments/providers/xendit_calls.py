@@ -22,8 +22,8 @@ from payments.exceptions import (
     NotCancellable,
     NotRefundable,
 )
-from payments.providers.base import Page, Purchase
-from payments.providers.document import moment
+from payments.providers.base import Page, Purchase, page_of
+from payments.providers.document import moment, told
 from payments.providers.http import Answer, call
 
 if TYPE_CHECKING:
@@ -71,29 +71,27 @@ def create(payment: "Payment", purchase: Purchase) -> Page:
         asked["payment_methods"] = list(WAYS[purchase.way])
     answer = _call("POST", "create", "/v2/invoices", json=asked)
     _check(answer)
-    return page_of(answer.object)
+    if answer.object.get("external_id") != payment.reference:
+        raise GatewayUnavailable(NAME, "the answer is about another invoice")
+    return page_of_invoice(answer.object)
 
 
-def page_of(invoice: Mapping[str, Any]) -> Page:
+def page_of_invoice(invoice: Mapping[str, Any]) -> Page:
     """Return the payment page of an invoice document."""
-    id_, url = invoice.get("id"), invoice.get("invoice_url")
-    if not isinstance(id_, str) or not isinstance(url, str):
-        raise GatewayUnavailable(NAME, "the answer has no page in it")
     try:
-        expires_at = moment(invoice, "expiry_date")
+        until = moment(invoice, "expiry_date")
     except Malformed:
-        expires_at = None
-    return Page(session_id=id_, url=url, expires_at=expires_at)
+        until = None
+    return page_of(NAME, invoice.get("id"), invoice.get("invoice_url"), until=until)
 
 
 def invoices_of(reference: str) -> list[dict[str, Any]]:
     """Return all invoices with our reference, the newest first."""
     query = {"external_id": reference, "limit": "100"}
-    answer = _call("GET", "list", "/v2/invoices", query=query)
+    answer = _call("GET", "list", "/v2/invoices", query=query, expects=list)
     _check(answer)
-    if not isinstance(answer.document, list):
-        raise GatewayUnavailable(NAME, "the answer is no list")
-    return [one for one in answer.document if isinstance(one, dict)]
+    invoices = [one for one in answer.document if isinstance(one, dict)]
+    return [one for one in invoices if one.get("external_id") == reference]
 
 
 def invoice(id_: str) -> dict[str, Any] | None:
@@ -144,7 +142,9 @@ def refunds_of(**query: str) -> list[dict[str, Any]]:
     answer = _call("GET", "refunds", "/refunds", query=query)
     _check(answer)
     listed = answer.object.get("data")
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    if not isinstance(listed, list):
+        raise GatewayUnavailable(NAME, "the answer has no list of refunds in it")
+    return [one for one in listed if isinstance(one, dict)]
 
 
 def _call(
@@ -156,6 +156,7 @@ def _call(
     query: Mapping[str, str] | None = None,
     headers: Mapping[str, str] | None = None,
     v3: bool = False,
+    expects: type = dict,
 ) -> Answer:
     more = {"api-version": "2024-11-11"} if v3 else {}
     return call(
@@ -167,6 +168,7 @@ def _call(
         json=json,
         query=query,
         headers={**more, **(headers or {})},
+        expects=expects,
     )
 
 
@@ -176,4 +178,4 @@ def _check(answer: Answer) -> None:
 
 
 def _error(answer: Answer) -> str:
-    return str(answer.object.get("error_code", ""))[:200]
+    return told(answer.object.get("error_code", ""))

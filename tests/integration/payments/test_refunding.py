@@ -365,6 +365,32 @@ def test_each_refusal_of_xendit_leads_to_its_own_end(
     assert at_the_gateway(gateways, "xendit") == (50_000 if ends_as == "done" else 0)
 
 
+@both
+def test_a_refund_whose_state_cannot_be_read_is_not_taken_for_failed(
+    name: str, gateways: Simulator, settings: LazySettings, ayu: Any, budi: Any
+) -> None:
+    order = paid(gateways, name)
+    request = decide(order, 50_000, ayu, budi)
+    keys = settings.MIDTRANS_SERVER_KEY, settings.XENDIT_SECRET_KEY
+    with FaultProxy(gateways.url) as proxy:
+        for setting in ("MIDTRANS_API_URL", "XENDIT_API_URL"):
+            url = getattr(settings, setting).replace(gateways.url, proxy.url)
+            setattr(settings, setting, url)
+        proxy.inject(LostAnswer(), times=1)
+        RefundRequest.objects.update(next_try_at=timezone.now())
+        send_due()
+        # Somebody changes the key meanwhile.
+        settings.MIDTRANS_SERVER_KEY = settings.XENDIT_SECRET_KEY = "old"
+        send(gateways)
+        request.refresh_from_db()
+        assert (request.status, held_for(order)) == ("decided", [])
+        settings.MIDTRANS_SERVER_KEY, settings.XENDIT_SECRET_KEY = keys
+        send(gateways)
+
+    request.refresh_from_db()
+    assert (request.status, at_the_gateway(gateways, name)) == ("done", 50_000)
+
+
 @dataclass(frozen=True)
 class Says:
     """An answer of a gateway that does nothing."""

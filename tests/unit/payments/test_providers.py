@@ -7,9 +7,11 @@ import pytest
 from django.conf import settings
 from django.urls import reverse
 
-from payments.exceptions import UnknownProvider
+from payments.exceptions import GatewayUnavailable, UnknownProvider
 from payments.methods import method
 from payments.providers import PROVIDERS, Provider, choosable, gateways, provider
+from payments.providers.base import page_of
+from payments.providers.document import told
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES_THAT_ARE_NO_PROVIDER = {
@@ -83,3 +85,29 @@ def test_the_sandbox_is_for_trying_only_and_the_free_one_cannot_be_chosen() -> N
 def test_an_unknown_provider_is_refused() -> None:
     with pytest.raises(UnknownProvider, match="paypal"):
         provider("paypal")
+
+
+@pytest.mark.parametrize(
+    ("id_", "url"),
+    [
+        (None, "https://pay.example/1"),
+        ("", "https://pay.example/1"),
+        ("t" * 129, "https://pay.example/1"),
+        ("t\x00", "https://pay.example/1"),
+        ("t", None),
+        ("t", ["https://pay.example/1"]),
+        ("t", "javascript:alert(1)"),
+        ("t", "/relative"),
+        ("t", "https://pay.example/" + "x" * 2048),
+        ("t", "https://pay.example/\ud800"),
+    ],
+)
+def test_a_page_that_cannot_be_kept_or_opened_is_no_answer(id_: object, url: object) -> None:
+    with pytest.raises(GatewayUnavailable):
+        page_of("midtrans", id_, url)
+
+
+def test_what_a_gateway_says_of_a_refusal_can_be_stored() -> None:
+    assert told("no\x00\ud800") == "no\\x00\\ud800"
+    assert told({"a": 1}) == "{'a': 1}"
+    assert len(told("x" * 5000)) == 200

@@ -80,7 +80,9 @@ def test_a_paid_event_takes_ten_statements(client: Client) -> None:
     assert len(sent) <= PAID_EVENT, "\n".join(sent)
 
 
-def test_a_webhook_takes_nine_statements(client: Client, settings: Any) -> None:
+@pytest.mark.parametrize("asked", [[], ["midtrans"]], ids=["applied", "to be asked for"])
+def test_a_webhook_takes_nine_statements(client: Client, settings: Any, asked: list[str]) -> None:
+    settings.PROVIDERS_ASKED = asked
     catalogue.seed()
     gateway = Midtrans("", server_key=settings.MIDTRANS_SERVER_KEY)
 

@@ -16,7 +16,7 @@ from payments.providers.document import told
 ROOT = Path(__file__).resolve().parents[3]
 FILES_THAT_ARE_NO_PROVIDER = {
     *("__init__", "base", "document", "http"),
-    *("midtrans_calls", "xendit_calls"),
+    *("midtrans_calls", "midtrans_documents", "xendit_calls", "xendit_documents"),
 }
 
 every_provider = pytest.mark.parametrize("one", PROVIDERS.values(), ids=list(PROVIDERS))

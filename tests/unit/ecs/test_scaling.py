@@ -42,6 +42,14 @@ def test_every_worker_of_the_largest_fleet_finds_a_database_connection() -> None
     assert most <= 100, "PostgreSQL's default max_connections"
 
 
+def test_the_throughput_of_a_task_is_its_processes_by_what_an_event_waits_for() -> None:
+    mail, gateway, database = 100, 150, 25  # milliseconds, of the document's sum
+    event = (mail + gateway + mail) / 3 + database
+
+    assert Task.events_per_second == round(settings.SQS_POLICY.concurrency * 1000 / event)
+    assert f"÷ {event:.0f} ms" in DOCUMENT
+
+
 def test_no_event_is_lost_or_made_up() -> None:
     traffic = arrivals(mean=2.0)
 

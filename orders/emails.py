@@ -23,6 +23,7 @@ from django.utils.translation import gettext as _
 
 from orders import payment_methods
 from orders.delivery import deliver
+from orders.email_addresses import MAILBOX, mailbox
 from orders.models import Order
 from orders.money import rupiah
 from orders.order_numbers import JAKARTA
@@ -132,13 +133,18 @@ WHERE %(most)s > (
     WHERE order_id = %(order_id)s AND event_id <> %(event_id)s
       AND sent_at >= clock_timestamp() - interval '1 hour'
 ) AND (%(fence)s::bigint IS NULL OR {HOLDS})
+AND (%(is_wanted)s OR %(most_unpaid)s > (
+    SELECT count(*) FROM orders_sentemail s JOIN orders_order o ON o.id = s.order_id
+    WHERE {MAILBOX} = %(mailbox)s AND o.paid_at IS NULL AND s.event_id <> %(event_id)s
+      AND s.sent_at >= clock_timestamp() - interval '1 day'
+))
 ON CONFLICT (event_id, kind) DO UPDATE SET sent_at = EXCLUDED.sent_at
-"""  # noqa: S608  (a constant)
+"""  # noqa: S608  (constants)
 
 
 def _may_send(kind: str, order: Order, event_id: str, held: Claim | None) -> bool:
     """Write down that this email is sent, unless the buyer got a handful about the order within the
-    last hour. Raises `LostClaim`.
+    last hour, or its address a lot today about orders that nobody paid. Raises `LostClaim`.
     """
     parameters: dict[str, Any] = {
         "order_id": order.pk,
@@ -146,6 +152,9 @@ def _may_send(kind: str, order: Order, event_id: str, held: Claim | None) -> boo
         "event_id": event_id,
         "fence": held and held.fence,
         "most": settings.EMAILS_PER_ORDER_AND_HOUR,
+        "mailbox": mailbox(order.email),
+        "is_wanted": order.paid_at is not None or not settings.LIMIT_BUYERS,
+        "most_unpaid": settings.UNPAID_EMAILS_PER_ADDRESS_AND_DAY,
     }
     with connection.cursor() as cursor:
         cursor.execute(_WRITE_SENT, parameters)

@@ -1,35 +1,49 @@
 """How much one buyer may have set aside without paying, so that nobody can empty the shop.
 
-A buyer is an email address, or a network address; behind the latter may be a whole mobile network,
-so it may have more. Two checkouts at the same moment can together pass a bound by one order.
+A buyer is a mailbox (whatever the case of its letters, and what follows a plus), or the session of
+somebody who is signed in (the subject of the token), or a network address; behind the last may be a
+whole mobile network, so it may have more. A guest has no session: a token of the shop's own could
+be thrown away as easily as it is got. What cost nothing counts for a day.
 """
 
 import hashlib
 import hmac
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import Final
+from typing import Any, Final
 
 from django.conf import settings
+from django.db import connection
 from django.db.models import JSONField, QuerySet
 from django.db.models.expressions import RawSQL
 
+from orders.email_addresses import MAILBOX, mailbox
 from orders.exceptions import TooManyUnpaid
-from orders.models import Order, OrderLine, Product
+from orders.models import GUEST, Order, OrderLine, Product
 from orders.sentences import Sentence
 
-#: One JSON array of [order, whether it has this email address, product, pieces].
-_UNPAID: Final = """
-(SELECT jsonb_agg(jsonb_build_array(id, is_own, product_id, quantity)) FROM (
-    SELECT o.id, o.email = %s AS is_own, l.product_id, l.quantity
+#: Checkouts of one buyer, one after the other: two at once would each see the bound not reached.
+#: In the order of the numbers, so that no two wait for each other.
+_LOCK: Final = "SELECT pg_advisory_xact_lock(buyer) FROM unnest(%s::bigint[]) buyer"
+#: One JSON array of [order, product, pieces, whether it is of this mailbox, session, network].
+_UNPAID: Final = f"""
+(SELECT jsonb_agg(jsonb_build_array(id, product, pieces, by_email, by_session, by_network)) FROM (
+    SELECT o.id, l.product_id AS product, l.quantity AS pieces,
+           {MAILBOX} = %s AS by_email,
+           o.user_id = %s AND o.user_id <> '{GUEST}' AS by_session,
+           o.network_hash = %s AND o.network_hash <> '' AS by_network
     FROM orders_order o JOIN orders_orderline l ON l.order_id = o.id
-    WHERE o.status = 'pending'
-      AND (o.email = %s OR (o.network_hash = %s AND o.network_hash <> ''))
+    WHERE (o.status = 'pending'
+           OR (o.total_rupiah = 0 AND o.created_at > now() - interval '1 day'))
+      AND ({MAILBOX} = %s
+           OR (o.user_id = %s AND o.user_id <> '{GUEST}')
+           OR (o.network_hash = %s AND o.network_hash <> ''))
     LIMIT 20000
 ) AS unpaid)
-"""
+"""  # noqa: S608  (constants)
 
 
 @dataclass(frozen=True)
@@ -63,27 +77,42 @@ def with_unpaid(products: QuerySet[Product], order: Order) -> QuerySet[Product]:
     """Let the statement that reads an order's products read, too, what its buyer has set aside."""
     if not settings.LIMIT_BUYERS:
         return products
-    values = [order.email, order.email, order.network_hash]
+    values = [mailbox(order.email), order.user_id, order.network_hash] * 2
     return products.annotate(unpaid=RawSQL(_UNPAID, values, JSONField()))  # noqa: S611  (a constant)
+
+
+@contextmanager
+def one_at_a_time(order: Order) -> Iterator[None]:
+    """Let the buyer's next checkout wait for the end of this one's transaction.
+
+    The lock is taken in the round trip of the block's one statement, and before that looks.
+    """
+
+    def lock(execute: Any, sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+        result = execute(f"{_LOCK}; {sql}", [_locks_of(order), *params], many, context)
+        context["cursor"].nextset()
+        return result
+
+    with connection.execute_wrapper(lock) if settings.LIMIT_BUYERS else nullcontext():
+        yield
 
 
 def check_unpaid(order: Order, lines: Sequence[OrderLine]) -> None:
     """Raise `TooManyUnpaid` where the order, not written yet, would pass its buyer's bounds.
 
-    The products of its lines were read by `with_unpaid`.
+    The products of its lines were read by `with_unpaid`, `one_at_a_time`.
     """
-    if not settings.LIMIT_BUYERS or not order.total_rupiah:
+    if not settings.LIMIT_BUYERS:
         return
     stock = {line.product_id: line.product.stock for line in lines}
     rows = getattr(lines[0].product, "unpaid", None) or []
     wanted = Counter({line.product_id: line.quantity for line in lines})
-    own = [(order_id, product, pieces) for order_id, mine, product, pieces in rows if mine]
-    everybody = [(order_id, product, pieces) for order_id, _, product, pieces in rows]
-    for held, bounds in (
-        (own, settings.UNPAID_BY_EMAIL),
-        (everybody, settings.UNPAID_BY_NETWORK),
+    for whose, bounds in (
+        (3, settings.UNPAID_BY_EMAIL),  # the place in each row
+        (4, settings.UNPAID_BY_SESSION),
+        (5, settings.UNPAID_BY_NETWORK),
     ):
-        if passes(held, wanted, stock, Bounds(**bounds)):
+        if passes([row[:3] for row in rows if row[whose]], wanted, stock, Bounds(**bounds)):
             raise TooManyUnpaid(
                 Sentence(
                     "too much is set aside for you and not paid: pay for it, or wait until it ends",
@@ -91,6 +120,17 @@ def check_unpaid(order: Order, lines: Sequence[OrderLine]) -> None:
                     "tunggu sampai habis waktunya",
                 )
             )
+
+
+def _locks_of(order: Order) -> list[int]:
+    """Return the numbers of the locks of all that the buyer is, in ascending order."""
+    buyers = [f"mailbox:{mailbox(order.email)}"]
+    if order.user_id != GUEST:
+        buyers.append(f"session:{order.user_id}")
+    if order.network_hash:
+        buyers.append(f"network:{order.network_hash}")
+    digests = (hashlib.sha256(buyer.encode()).digest() for buyer in buyers)
+    return sorted(int.from_bytes(digest[:8], signed=True) for digest in digests)
 
 
 def passes(

@@ -8,7 +8,8 @@ from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.core.validators import MinValueValidator, RegexValidator
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, Func, Q, Value
+from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.functional import cached_property
 
@@ -146,9 +147,18 @@ class Order(models.Model):
             models.Index(fields=["-created_at"], name="order_newest"),
             models.Index(fields=["email"], name="order_email"),
             models.Index(
+                Lower(Func("email", Value(r"\+[^@]*@"), Value("@"), function="regexp_replace")),
+                name="order_mailbox",
+            ),
+            models.Index(
                 fields=["network_hash"],
                 name="order_unpaid_network",
                 condition=Q(status="pending") & ~Q(network_hash=""),
+            ),
+            models.Index(
+                fields=["network_hash"],
+                name="order_free_network",
+                condition=Q(total_rupiah=0) & ~Q(network_hash=""),
             ),
             models.Index(fields=["status", "-created_at"], name="order_status"),
             models.Index(fields=["-created_at"], name="order_held", condition=~Q(held_reason="")),

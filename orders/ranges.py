@@ -14,6 +14,9 @@ _LONGEST_KEY: Final[int] = CheckoutRequest._meta.get_field("key").max_length or 
 _RANGES: Final[Mapping[str, Range]] = {
     "EMAIL_TRIES": Range(1, 10, "it counts the tries of one email in one task"),
     "EMAILS_PER_ORDER_AND_HOUR": Range(1, 100, "a buyer gets no more of them"),
+    "UNPAID_EMAILS_PER_ADDRESS_AND_DAY": Range(
+        1, 1_000, "a stranger can have so many sent to anybody"
+    ),
     "EMAIL_TIMEOUT": Range(0.1, 60, "a provider that hangs holds a worker's process so long"),
     "UNPAID_ORDER_EXPIRES_HOURS": Range(1, 720, "an unpaid order keeps its stock this long"),
     "UNPAID_ORDER_SWEEP_SECONDS": Range(1, 3_600, "expired orders keep their stock so long"),

@@ -348,11 +348,14 @@ CELERY_APP = "skincare.celery.app"
 CHECKOUT_MAX_LINES = 50
 CHECKOUT_MAX_QUANTITY = 99
 IDEMPOTENCY_KEY_MAX_LENGTH = 255
-# Whether the two bounds below hold; off where one address plays many buyers.
+# Whether the bounds below hold; off where one address plays many buyers.
 LIMIT_BUYERS = env.flag("LIMIT_BUYERS", default=True)
 # What a buyer may have set aside without paying; behind one address may be a mobile network.
 UNPAID_BY_EMAIL = {"orders": 5, "pieces": 200, "share": 0.25}
+UNPAID_BY_SESSION = {"orders": 5, "pieces": 200, "share": 0.25}  # of who is signed in
 UNPAID_BY_NETWORK = {"orders": 50, "pieces": 1_000, "share": 0.5}
+# Emails to one address about orders that nobody paid: what a stranger can have sent to it.
+UNPAID_EMAILS_PER_ADDRESS_AND_DAY = 20
 # Requests of one address to one process, by kind.
 REQUEST_LIMITS = {
     "orders": "60/minute",

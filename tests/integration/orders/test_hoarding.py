@@ -1,16 +1,24 @@
 """Nobody can set the whole shop aside without paying, and nobody is asked to pay what is paid."""
 
+from collections import Counter
+from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
+import jwt
 import pytest
 from django.http import HttpResponse
 from django.test import Client
+from django.utils import timezone
 
+from orders.buyers import ALGORITHM, AUDIENCE
+from orders.emails import send_order_confirmation, send_receipt
 from orders.hoarding import Bounds, network_hash, passes
 from orders.models import Order, Product
 from orders.status import OrderStatus
 from tests.integration.orders.shop import METHOD, a_product, numbers
+from tests.integration.orders.together import together
 
 pytestmark = pytest.mark.django_db
 
@@ -26,6 +34,7 @@ def order(
     *wanted: tuple[Product, int],
     email: str = "sari@example.com",
     address: str = "203.0.113.7",
+    **headers: str,
 ) -> HttpResponse:
     return client.post(
         "/v1/checkout",
@@ -35,7 +44,7 @@ def order(
             "payment_method": METHOD,
         },
         content_type="application/json",
-        headers={"Idempotency-Key": uuid4().hex},
+        headers={"Idempotency-Key": uuid4().hex, **headers},
         REMOTE_ADDR=address,
     )
 
@@ -74,6 +83,100 @@ def test_the_refusal_is_a_problem_that_says_what_to_do(client: Client) -> None:
     assert int(answer["Retry-After"]) > 0
     assert answer.json()["title"] == "Too much is set aside and not paid."
     assert Order.objects.count() == 5  # and so many emails go to this address
+
+
+def test_one_mailbox_by_other_letters_is_one_buyer(client: Client) -> None:
+    product = a_product(stocked=1_000)
+    spellings = ["sari@example.com", "SARI@example.com", "sari+2@example.com", "Sari+3@Example.com"]
+
+    statuses = [
+        order(client, (product, 1), email=spellings[n % 4], address=f"198.51.100.{n}").status_code
+        for n in range(8)
+    ]
+
+    assert statuses == [201] * 5 + [429] * 3
+    assert order(client, (product, 1), email="sari.other@example.com").status_code == 201
+
+
+def test_who_is_signed_in_is_one_buyer_with_any_mailbox_and_address(
+    client: Client, settings: Any
+) -> None:
+    secret = "s" * 40
+    settings.BUYER_TOKEN_SECRETS = [secret]
+    claims = {"sub": "buyer-1", "aud": AUDIENCE, "exp": timezone.now() + timedelta(minutes=5)}
+    token = jwt.encode(claims, secret, algorithm=ALGORITHM)
+    product = a_product(stocked=1_000)
+
+    statuses = [
+        order(
+            client,
+            (product, 1),
+            email=f"sari{n}@example.com",
+            address=f"198.51.100.{n}",
+            Authorization=f"Bearer {token}",
+        ).status_code
+        for n in range(7)
+    ]
+
+    assert statuses == [201] * 5 + [429] * 2
+
+
+def test_what_costs_nothing_is_bounded_for_a_day(client: Client) -> None:
+    gift = a_product(stocked=1_000, price_rupiah=0)
+
+    statuses = [order(client, (gift, 1)).status_code for _ in range(7)]
+
+    assert statuses == [201] * 5 + [429] * 2
+    Order.objects.update(status=OrderStatus.PAID)
+    assert order(client, (gift, 1)).status_code == 429
+    Order.objects.update(created_at=timezone.now() - timedelta(days=1, seconds=1))
+    assert order(client, (gift, 1)).status_code == 201
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("mine", ["email", "network", "both"])
+def test_checkouts_at_the_same_moment_do_not_pass_the_bound_together(
+    mine: str, settings: Any
+) -> None:
+    settings.UNPAID_BY_NETWORK = settings.UNPAID_BY_EMAIL
+    product = a_product(stocked=1_000)
+
+    def buy(n: int) -> int:
+        return order(
+            Client(),
+            (product, 1),
+            email="sari@example.com" if mine != "network" else f"nobody{n}@example.com",
+            address="203.0.113.7" if mine != "email" else f"198.51.100.{n}",
+        ).status_code
+
+    statuses = together([partial(buy, n) for n in range(12)])
+
+    assert Counter(statuses) == {201: 5, 429: 7}
+    assert numbers(product) == (1_000, 5)
+
+
+def test_a_mailbox_gets_a_bounded_number_of_emails_that_nobody_paid_for(
+    client: Client, settings: Any, mailoutbox: list[Any]
+) -> None:
+    settings.UNPAID_EMAILS_PER_ADDRESS_AND_DAY = 3
+    product = a_product(stocked=1_000)
+    orders = [
+        order(client, (product, 1), email=email).json()["order_id"]
+        for email in (
+            "sari@example.com",
+            "SARI+a@example.com",
+            "sari@example.com",
+            "sari@example.com",
+        )
+    ]
+
+    for n, order_id in enumerate(orders):
+        send_order_confirmation(order_id=order_id, event_id=f"event-{n}")
+    assert len(mailoutbox) == 3
+
+    Order.objects.filter(pk=orders[3]).update(paid_at=timezone.now())
+    send_receipt(order_id=orders[3], event_id="event-paid")
+    assert len(mailoutbox) == 4
 
 
 def test_what_is_paid_counts_no_more(client: Client) -> None:

@@ -40,7 +40,7 @@ _STATUS: Final[dict[type[exceptions.CheckoutRefused], int]] = {
     exceptions.TooManyUnpaid: 429,
 }
 
-_IDEMPOTENCY_KEY: Final[dict[str, Any]] = {
+IDEMPOTENCY_KEY: Final[dict[str, Any]] = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": True,
@@ -60,15 +60,29 @@ _IDEMPOTENCY_KEY: Final[dict[str, Any]] = {
     response={201: CheckoutOut, (400, 401, 409, 413, 422, 429, 503): ProblemOut},
     summary="Order a cart",
     openapi_extra={
-        "parameters": [_IDEMPOTENCY_KEY],
+        "parameters": [IDEMPOTENCY_KEY],
         "security": [{}, {"buyer": []}],
         "x-problems": [
             *("unreadable-body", "missing-idempotency-key", "invalid-idempotency-key"),
             *("invalid-token", "idempotency-key-reused", "not-enough-stock", "body-too-large"),
             *("invalid-request", "empty-cart", "too-many-lines", "quantity-out-of-range"),
             *("duplicate-sku", "unknown-sku", "invalid-email", "unknown-payment-method"),
-            *("too-many-unpaid", "too-many-requests", "unavailable"),
+            "too-many-unpaid",
         ],
+        "responses": {
+            201: {
+                "links": {
+                    "order": {
+                        "operationId": "orders_api_order",
+                        "parameters": {"order_id": "$response.body#/order_id"},
+                    },
+                    "payment page": {
+                        "operationId": "payments_api_pay",
+                        "parameters": {"order_id": "$response.body#/order_id"},
+                    },
+                }
+            }
+        },
     },
 )
 def checkout(request: HttpRequest, response: HttpResponse, payload: CheckoutIn) -> Status[Placed]:

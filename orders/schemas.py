@@ -11,11 +11,28 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 from ninja import Field, Schema
-from pydantic import ConfigDict
+from pydantic import BeforeValidator, ConfigDict
 
-from orders.models import Category, Product
+from orders import payment_methods
+from orders.email_addresses import LONGEST
+from orders.models import SKU_PATTERN, Category, Product
 from orders.pictures import picture_url
 from orders.status import OrderStatus
+
+
+def ecma(pattern: str) -> str:
+    """Return a pattern of Python's as JSON Schema writes it (ECMA-262)."""
+    return pattern.replace(r"\A", "^").replace(r"\Z", "$")
+
+
+def _offered(schema: dict[str, Any]) -> None:
+    """Add what can be chosen now, which the settings say."""
+    schema["enum"] = payment_methods.enabled()
+
+
+def _whole(value: Any) -> Any:
+    """Return 2 for 2.0: both are integers in JSON Schema."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class ItemIn(Schema):
@@ -23,9 +40,12 @@ class ItemIn(Schema):
 
     model_config = ConfigDict(extra="forbid")
 
-    sku: Annotated[str, Field(examples=["SRM-VITC-30"])]
+    sku: Annotated[
+        str, Field(examples=["SRM-VITC-30"], json_schema_extra={"pattern": ecma(SKU_PATTERN)})
+    ]
     quantity: Annotated[
         int,
+        BeforeValidator(_whole),
         Field(
             strict=True,
             examples=[1],
@@ -44,9 +64,18 @@ class CheckoutIn(Schema):
         Field(json_schema_extra={"minItems": 1, "maxItems": settings.CHECKOUT_MAX_LINES}),
     ]
     email: Annotated[
-        str, Field(examples=["sari@example.com"], json_schema_extra={"format": "email"})
+        str,
+        Field(
+            examples=["sari@example.com"],
+            description="a dot-atom (RFC 5322) at a public domain",
+            json_schema_extra={
+                "format": "email",
+                "maxLength": LONGEST,
+                "pattern": r"^[^\s\"(),:;<>@\[\\\]]+@[^\s\"(),:;<>@\[\\\]]+$",
+            },
+        ),
     ]
-    payment_method: Annotated[str, Field(examples=["midtrans"])]
+    payment_method: Annotated[str, Field(examples=["midtrans"], json_schema_extra=_offered)]
     language: Annotated[Literal["id", "en"], Field(description="of the emails")] = "id"
 
 

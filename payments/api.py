@@ -17,6 +17,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Field, Router, Schema, Status
 from pydantic import ConfigDict
 
+from orders.api import IDEMPOTENCY_KEY
 from orders.exceptions import (
     IdempotencyKeyReused,
     InvalidIdempotencyKey,
@@ -42,7 +43,7 @@ from payments.exceptions import (
 )
 from payments.models import Payment
 from payments.notifications import receive, receive_unreadable
-from payments.paying import open_page
+from payments.paying import open_page, with_pages
 from payments.providers import Gateway, gateways
 from payments.providers.document import readable_text
 from payments.status import PaymentStatus
@@ -60,12 +61,6 @@ class NotificationTaken(Schema):
 
 
 _RESPONSES: Final = {200: NotificationTaken, (400, 403, 413, 503): ProblemOut}
-
-#: The views read the body themselves: its signature is over the strings exactly as received.
-_BODY: Final[dict[str, Any]] = {
-    "required": True,
-    "content": {"application/json": {"schema": {"type": "object"}}},
-}
 
 
 def _add_route(gateway: Gateway) -> None:
@@ -85,7 +80,11 @@ def _add_route(gateway: Gateway) -> None:
         response=_RESPONSES,
         summary=gateway.webhook_summary,
         openapi_extra={
-            "requestBody": _BODY,
+            # The view reads the body itself: its proof is over the strings exactly as received.
+            "requestBody": {
+                "required": True,
+                "content": {"application/json": {"schema": {**gateway.webhook_body}}},
+            },
             "parameters": [*gateway.webhook_parameters],
             "x-problems": [
                 *("webhook-forged", "webhook-malformed", "webhook-too-large"),
@@ -149,6 +148,11 @@ def _call_again(request: HttpRequest, kind: str, title: str) -> HttpResponse:
     return response
 
 
+def _offered(schema: dict[str, Any]) -> None:
+    """Add what can be chosen now, which the settings say."""
+    schema["enum"] = ["", *with_pages(), *windows.WAYS]
+
+
 class PageIn(Schema):
     """Which payment page a buyer wants."""
 
@@ -158,8 +162,9 @@ class PageIn(Schema):
         str,
         Field(
             max_length=32,
-            description="a payment method as at checkout, or one way to pay: "
-            f"{', '.join(windows.WAYS)}; empty for what the order was made with",
+            description="a payment method as at checkout, or one way to pay; empty for what the "
+            "order was made with",
+            json_schema_extra=_offered,
         ),
     ] = ""
 
@@ -180,7 +185,7 @@ _KEY: Final[dict[str, Any]] = {
     "in": "header",
     "required": True,
     "description": "As at checkout: the same key gets the same payment page again.",
-    "schema": {"type": "string", "minLength": 1, "pattern": "^[\\x21-\\x7e]+$"},
+    "schema": IDEMPOTENCY_KEY["schema"],
 }
 
 

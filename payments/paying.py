@@ -80,15 +80,17 @@ def open_page(*, order_id: UUID | str, wanted: str, idempotency_key: str | None)
     raise AttemptStillOpen(str(order_id))
 
 
+def with_pages() -> list[str]:
+    """Return the providers that checkout offers and that have payment pages."""
+    return [one for one in settings.PAYMENT_PROVIDERS if isinstance(provider(one), Gateway)]
+
+
 def _choice(wanted: str) -> tuple[str, str]:
     """Return the provider and the way; "" for what the order says, and for all ways."""
     if wanted in windows.WAYS:
         return "", wanted
-    if wanted and (
-        wanted not in settings.PAYMENT_PROVIDERS or not isinstance(provider(wanted), Gateway)
-    ):
-        known = [one for one in settings.PAYMENT_PROVIDERS if isinstance(provider(one), Gateway)]
-        raise UnknownWay(", ".join([*known, *windows.WAYS]))
+    if wanted and wanted not in with_pages():
+        raise UnknownWay(", ".join([*with_pages(), *windows.WAYS]))
     return wanted, ""
 
 

@@ -1,5 +1,6 @@
 """The public API: the apps' routes under one OpenAPI document, errors as RFC 9457 problems."""
 
+from http import HTTPStatus
 from typing import Any, Final
 
 from django.core.exceptions import RequestDataTooBig
@@ -15,6 +16,14 @@ from orders.sentences import Sentence
 from payments.api import router as payments_router
 from skincare.api_examples import ANSWERS, PARAMETERS, REQUESTS, problem_example
 
+#: What any route can be answered with, before its view: the kind of problem → its status.
+EVERYWHERE: Final = {
+    name: PROBLEM_TYPES[name].status for name in ("too-many-requests", "unavailable")
+}
+
+
+_RETRY_AFTER: Final = {"description": "seconds", "schema": {"type": "integer", "minimum": 1}}
+
 
 class ShopAPI(NinjaAPI):
     """django-ninja, except for its document: refusals are documented as problems, and everything
@@ -26,10 +35,18 @@ class ShopAPI(NinjaAPI):
         for path, methods in schema["paths"].items():
             for method, operation in methods.items():
                 name = f"{method.upper()} {path.removeprefix('/v1')}"
-                problems = operation.pop("x-problems", [])
+                problems = [*operation.pop("x-problems", []), *EVERYWHERE]
+                for status in EVERYWHERE.values():
+                    operation["responses"].setdefault(status, _a_problem())
                 _give_examples(name, operation)
                 _document_problems(operation, problems)
         return schema
+
+
+def _a_problem() -> dict[str, Any]:
+    """Return an answer as django-ninja documents one; `_document_problems` fills it."""
+    schema = {"$ref": "#/components/schemas/ProblemOut"}
+    return {"content": {"application/json": {"schema": schema}}}
 
 
 def _give_examples(name: str, operation: dict[str, Any]) -> None:
@@ -51,6 +68,9 @@ def _document_problems(operation: dict[str, Any], names: list[str]) -> None:
                 for name in names
                 if PROBLEM_TYPES[name].status == int(status)
             }
+            answer["description"] = HTTPStatus(int(status)).phrase
+            if int(status) in EVERYWHERE.values():
+                answer["headers"] = {"Retry-After": _RETRY_AFTER}
             answer["content"] = {
                 CONTENT_TYPE: {**answer["content"]["application/json"], "examples": examples}
             }

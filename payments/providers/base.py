@@ -231,12 +231,14 @@ class Provider:
 class Gateway(Provider):
     """A provider that calls our webhook at /v1/webhooks/<name>.
 
-    - `webhook_summary` and `webhook_parameters` describe the route in the OpenAPI document.
+    - `webhook_summary`, `webhook_parameters` and `webhook_body`, a JSON Schema of what the proof
+      needs, describe the route in the OpenAPI document.
     - `personal` are the keys that are never stored: secrets, card and customer data.
     """
 
     webhook_summary: ClassVar[str]
     webhook_parameters: ClassVar[tuple[Mapping[str, Any], ...]] = ()
+    webhook_body: ClassVar[Mapping[str, Any]] = {"type": "object"}
     personal: ClassVar[frozenset[str]] = frozenset()
 
     def verify(self, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:

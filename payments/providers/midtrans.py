@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from payments.models import Payment
 
 _SIGNED: Final = ("order_id", "status_code", "gross_amount")
+_PROOF: Final = (*_SIGNED, "signature_key")
 
 
 class Midtrans(Gateway):
@@ -44,6 +45,11 @@ class Midtrans(Gateway):
     name = "midtrans"
     secrets = (Secret("MIDTRANS_SERVER_KEY", "Midtrans dashboard, Settings, Access Keys"),)
     webhook_summary = "Midtrans notifies a transaction"
+    webhook_body = {
+        "type": "object",
+        "properties": {name: {"type": "string", "minLength": 1} for name in _PROOF},
+        "required": list(_PROOF),
+    }
     personal = frozenset(
         {
             "signature_key",

@@ -9,6 +9,8 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
+from skincare.operations.forms import ActionForm, FormRefused, read
+
 View = Callable[..., HttpResponse]
 
 #: The permission that an action takes, what it does, and what the person is told then.
@@ -46,7 +48,11 @@ def act(
     **arguments: Any,
 ) -> HttpResponse:
     """Do the one action that the form names, if the person may, and go to a page."""
-    permission, run, told = actions.get(request.POST.get("action", ""), ("", None, ""))
+    try:
+        action = read(ActionForm, request.POST)["action"]
+    except FormRefused as error:
+        return refuse(request, error, to=to, **arguments)
+    permission, run, told = actions.get(action, ("", None, ""))
     if run is None or not request.user.has_perm(permission):
         raise PermissionDenied
     try:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.http import Http404, HttpRequest, HttpResponse, QueryDict
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
@@ -25,6 +25,7 @@ from skincare.operations.dead_letter_messages import (
     DeadLetterMessage,
     DeadLetterState,
 )
+from skincare.operations.forms import DeadLettersForm, FormRefused, read
 from skincare.operations.identifiers import is_order_number, numbers_of, order_id_of
 from skincare.sqs.dead_letters import NoDeadLetterQueue, Unreachable
 
@@ -54,20 +55,20 @@ _PERMISSIONS: Final = {
 }
 
 
-def filter_of(asked: QueryDict) -> DeadLetterFilter:
-    """Return the filter of a form: `type`, `state`, `since`, `group`, `message` (many), and `q`.
+def filter_of(asked: Mapping[str, Any]) -> DeadLetterFilter:
+    """Return the filter that a `DeadLettersForm` asks for.
 
-    `q` is what a person types: an order's number or id, the id of an event or a message, or part
+    Its `q` is what a person types: an order's number or id, the id of an event or a message, or part
     of an error.
     """
-    since = SINCE.get(asked.get("since", ""))
-    meant = _meant_by(asked.get("q") or asked.get("error") or "")
-    if asked.get("scope") == "selected":
-        meant["message_ids"] = frozenset(asked.getlist("message"))
+    since = SINCE.get(asked["since"])
+    meant = _meant_by(asked["q"] or asked["error"])
+    if asked["scope"] == "selected":
+        meant["message_ids"] = frozenset(asked["message"])
     return DeadLetterFilter(
-        event_type=asked.get("type") or None,
-        group=asked.get("group") or None,
-        state=asked.get("state") or None,
+        event_type=asked["type"] or None,
+        group=asked["group"] or None,
+        state=asked["state"] or None,
         since=timezone.now() - since if since else None,
         **meant,
     )
@@ -88,15 +89,17 @@ def browse(request: HttpRequest) -> HttpResponse:
     """List the dead letters that match the filter. They stay where they are."""
     error, everything = "", []
     try:
+        asked = read(DeadLettersForm, request.GET)
+    except FormRefused as refusal:
+        return refuse(request, refusal, to="operations:dead_letters")
+    try:
         everything = dead_letter_actions.look_at_all(limit=LOOKED_AT)
     except (Unreachable, NoDeadLetterQueue) as unreachable:
         error = str(unreachable)
-    matching = filter_of(request.GET)
+    matching = filter_of(asked)
     found = [one for one in everything if matching.matches(one)]
     grouped = replace(matching, group=None)
-    page = Paginator(_sorted(found, request.GET.get("sort", "")), PAGE).get_page(
-        request.GET.get("page")
-    )
+    page = Paginator(_sorted(found, asked["sort"]), PAGE).get_page(asked["page"])
     dead_letters = list(page.object_list)
     return show(
         request,
@@ -113,7 +116,7 @@ def browse(request: HttpRequest) -> HttpResponse:
         is_limited=len(everything) >= LOOKED_AT,
         is_filtered=matching != DeadLetterFilter(),
         asked=request.GET,
-        text=request.GET.get("q") or request.GET.get("error") or "",
+        text=asked["q"] or asked["error"],
         types=EVENT_TYPES,
         states=list(DeadLetterState),
         since=list(SINCE),
@@ -150,12 +153,16 @@ def _letter(message_id: str) -> DeadLetterMessage | None:
 @page_for("events.view_operations")
 def act(request: HttpRequest) -> HttpResponse:
     """Put dead letters back or discard them: first show what would happen, then do it."""
-    action = request.POST.get("action", "")
+    try:
+        form = read(DeadLettersForm, request.POST)
+    except FormRefused as refusal:
+        return refuse(request, refusal, to="operations:dead_letters")
+    action = form["action"]
     if action not in _PERMISSIONS or not request.user.has_perm(_PERMISSIONS[action]):
         raise PermissionDenied
-    confirmed = request.POST.get("confirmed") == "yes"
+    confirmed = form["confirmed"] == "yes"
     try:
-        report = _run(request, action, dry_run=not confirmed)
+        report = _run(form, actor_of(request), dry_run=not confirmed)
     except (Unreachable, NoDeadLetterQueue, ReasonMissing) as error:
         return refuse(request, error, to="operations:dead_letters")
     if not confirmed:
@@ -166,27 +173,30 @@ def act(request: HttpRequest) -> HttpResponse:
             action=action,
             report=report,
             counts=report.counts.items(),
-            kept=[(k, v) for k in request.POST for v in request.POST.getlist(k) if k in _KEPT],
+            kept=[(name, text) for name in _KEPT for text in _texts(form[name])],
         )
     outcomes = ", ".join(f"{count} {outcome.value}" for outcome, count in report.counts.items())
     messages.success(request, f"{outcomes or 'No dead letter matched'}. It is in the audit log.")
     return redirect("operations:dead_letters")
 
 
-_KEPT: Final = frozenset(
-    [
-        *("action", "scope", "message", "type", "error", "state", "since", "force", "reason"),
-        *("group", "q"),
-    ]
+#: What the second form repeats of the first.
+_KEPT: Final = (
+    *("action", "scope", "message", "type", "error", "state", "since", "force", "reason"),
+    *("group", "q"),
 )
 
 
-def _run(request: HttpRequest, action: str, *, dry_run: bool) -> Report:
-    matching, actor = filter_of(request.POST), actor_of(request)
-    if action == "discard":
-        reason = request.POST.get("reason", "")
+def _texts(value: str | list[str]) -> list[str]:
+    values = value if isinstance(value, list) else [value]
+    return [text for text in values if text]
+
+
+def _run(form: Mapping[str, Any], actor: str, *, dry_run: bool) -> Report:
+    matching = filter_of(form)
+    if form["action"] == "discard":
         return dead_letter_actions.discard(
-            matching=matching, reason=reason, actor=actor, dry_run=dry_run
+            matching=matching, reason=form["reason"], actor=actor, dry_run=dry_run
         )
-    force = request.POST.get("force") == "yes"
+    force = form["force"] == "yes"
     return dead_letter_actions.redrive(matching=matching, actor=actor, force=force, dry_run=dry_run)

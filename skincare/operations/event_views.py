@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET, require_POST
 from skincare.events import manual_actions
 from skincare.events.exceptions import AlreadyFinished, ReasonMissing, StillInProgress, UnknownEvent
 from skincare.operations.base_view import actor_of, page_for, refuse, show
+from skincare.operations.forms import EventForm, FormRefused, read
 from skincare.operations.history import event_history
 
 
@@ -38,10 +39,10 @@ def event(request: HttpRequest, event_id: str) -> HttpResponse:
 @page_for("events.replay_event")
 def replay(request: HttpRequest, event_id: str) -> HttpResponse:
     """Send the event to the queue again; a finished one only where the form says so."""
-    force = request.POST.get("force") == "yes"
     try:
+        force = read(EventForm, request.POST)["force"] == "yes"
         done = manual_actions.replay(event_id, force=force, actor=actor_of(request))
-    except (UnknownEvent, AlreadyFinished, StillInProgress) as error:
+    except (FormRefused, UnknownEvent, AlreadyFinished, StillInProgress) as error:
         return refuse(request, error, to="operations:event", event_id=event_id)
     messages.success(request, f"Put back: {done}.")
     return redirect("operations:event", event_id=event_id)
@@ -52,10 +53,9 @@ def replay(request: HttpRequest, event_id: str) -> HttpResponse:
 def skip(request: HttpRequest, event_id: str) -> HttpResponse:
     """Mark the event as skipped, with a reason."""
     try:
-        manual_actions.skip(
-            event_id, reason=request.POST.get("reason", ""), actor=actor_of(request)
-        )
-    except (ReasonMissing, UnknownEvent, AlreadyFinished, StillInProgress) as error:
+        reason = read(EventForm, request.POST)["reason"]
+        manual_actions.skip(event_id, reason=reason, actor=actor_of(request))
+    except (FormRefused, ReasonMissing, UnknownEvent, AlreadyFinished, StillInProgress) as error:
         return refuse(request, error, to="operations:event", event_id=event_id)
     messages.success(request, "Marked as skipped: no worker will process it.")
     return redirect("operations:event", event_id=event_id)

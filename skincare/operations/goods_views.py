@@ -23,10 +23,12 @@ from orders.models import Order, StockMovement
 from payments import restocking, shipping
 from skincare.events.exceptions import InvalidMoment, ReasonMissing
 from skincare.operations.base_view import actor_of, page_for, refuse, show
+from skincare.operations.forms import DeliveryForm, FormRefused, ShippingForm, read
 
 _REFUSALS = (
     AlreadyReceived,
     CannotBeShipped,
+    FormRefused,
     InvalidDelivery,
     InvalidMoment,
     NotShipped,
@@ -61,15 +63,14 @@ def ship(request: HttpRequest, order_id: UUID) -> HttpResponse:
 
 
 def _ship_or_take_back(request: HttpRequest, order_id: UUID) -> str:
-    if request.POST.get("action") == "take_back":
-        shipping.take_back(
-            order_id=order_id, reason=request.POST.get("reason", ""), actor=actor_of(request)
-        )
+    form = read(ShippingForm, request.POST)
+    if form["action"] == "take_back":
+        shipping.take_back(order_id=order_id, reason=form["reason"], actor=actor_of(request))
         return "The goods are back."
     shipping.ship(
         order_id=order_id,
-        shipped_at=_moment(request.POST.get("shipped_at", "")),
-        tracking_number=request.POST.get("tracking_number", ""),
+        shipped_at=_moment(form["shipped_at"]),
+        tracking_number=form["tracking_number"],
         actor=actor_of(request),
     )
     return "Shipped."
@@ -83,10 +84,11 @@ def receive(request: HttpRequest) -> HttpResponse:
         if not request.user.has_perm("orders.receive_goods"):
             raise PermissionDenied
         try:
+            form = read(DeliveryForm, request.POST)
             movement = goods.receive(
-                sku=request.POST.get("sku", ""),
-                pieces=_pieces(request.POST.get("pieces", "")),
-                delivery=request.POST.get("delivery", ""),
+                sku=form["sku"],
+                pieces=_pieces(form["pieces"]),
+                delivery=form["delivery"],
                 actor=actor_of(request),
             )
         except _REFUSALS as error:

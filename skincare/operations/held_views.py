@@ -17,6 +17,7 @@ from payments.holds import open_holds
 from payments.models import Hold, Payment, PaymentNotification, RefundRequest
 from skincare.events.exceptions import ReasonMissing
 from skincare.operations.base_view import Action, act, actor_of, page_for, refuse, show
+from skincare.operations.forms import FormRefused, HoldForm, NotificationForm, read
 
 #: Rows of each list; the oldest come first.
 SHOWN: Final = 100
@@ -119,13 +120,17 @@ def _decide_hold(
     request: HttpRequest, holds: list[Hold], *, to: str, **arguments: Any
 ) -> HttpResponse:
     """Decide the hold that the form names; the only one where it names none."""
-    named = request.POST.get("hold", "")
+    try:
+        form = read(HoldForm, request.POST)
+    except FormRefused as error:
+        return refuse(request, error, to=to, **arguments)
+    named = form["hold"]
     chosen = [hold for hold in holds if not named or str(hold.pk) == named]
-    reason = request.POST.get("reason", "")
+    reason = form["reason"]
     if len(chosen) != 1:
         return refuse(request, NotHeld("it is not held any more"), to=to, **arguments)
     hold = chosen[0]
-    decision = Decision.REFUND if request.POST.get("decision") == "refund" else Decision.ACCEPT
+    decision = Decision.REFUND if form["decision"] == "refund" else Decision.ACCEPT
     actions: dict[str, Action] = {
         "request": (
             "payments.request_acceptance",
@@ -159,7 +164,11 @@ def _decide_hold(
 @page_for("payments.view_payment")
 def unmatched(request: HttpRequest, notification_id: int) -> HttpResponse:
     """Match a notification to its order, or say that none will come."""
-    reason, order_name = request.POST.get("reason", ""), request.POST.get("order", "")
+    try:
+        form = read(NotificationForm, request.POST)
+    except FormRefused as error:
+        return refuse(request, error, to="operations:unmatched", notification_id=notification_id)
+    reason, order_name = form["reason"], form["order"]
     actions: dict[str, Action] = {
         "match": (
             "payments.match_notification",

@@ -1,6 +1,7 @@
 """The staff's addresses and forms with anything in them, by each role: a page or a 4xx."""
 
 import itertools
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -8,6 +9,7 @@ from django.contrib.auth.models import Group, User
 from django.test import Client
 
 from tests.attack.values import TEXTS, some
+from tests.conftest import QueuePair
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db, pytest.mark.timeout(600)]
 
@@ -15,6 +17,7 @@ ROLES = ("nobody", "operator", "finance", "superuser")
 LISTS = (
     "/admin/",
     "/admin/operations/",
+    "/admin/operations/dead-letters/",
     "/admin/operations/held/",
     "/admin/orders/order/",
     "/admin/orders/product/",
@@ -23,16 +26,42 @@ LISTS = (
     "/admin/events/outboxevent/",
     "/admin/events/processedevent/",
 )
-PARAMETERS = ("q", "o", "p", "e", "all", "status__exact", "id", "created_at__gte", "unknown")
+PARAMETERS = (
+    *("type", "state", "since", "group", "sort", "page", "scope"),
+    *("q", "o", "p", "e", "all", "status__exact", "id", "created_at__gte", "unknown"),
+)
 FORMS = (
     "/admin/operations/events/{}/skip/",
     "/admin/operations/events/{}/put-back/",
     "/admin/operations/held/notifications/{}/",
     "/admin/operations/held/payments/{}/",
     "/admin/operations/held/orders/{}/",
+    "/admin/operations/orders/{}/shipping/",
+    "/admin/operations/goods/",
+    "/admin/operations/dead-letters/act/",
     "/admin/orders/order/{}/change/",
     "/admin/payments/payment/{}/change/",
 )
+FIELDS = (
+    *("reason", "order", "action", "message", "force", "hold", "decision", "confirmed", "scope"),
+    *("type", "state", "since", "group", "error", "q", "page", "sort"),
+    *("shipped_at", "tracking_number", "delivery", "sku", "pieces"),
+)
+ACTIONS = (
+    {"action": "ship"},
+    {"action": "take_back"},
+    {"action": "discard", "confirmed": "yes", "scope": "selected"},
+    {"action": "redrive", "confirmed": "yes", "scope": "selected"},
+    {"action": "match"},
+    {"pieces": "1", "sku": "SRM-VITC-30"},
+)
+
+
+@pytest.fixture(autouse=True)
+def queues(queue_pair: QueuePair, sqs_server: str, settings: Any) -> None:
+    """Dead letters are looked for in a queue that is there."""
+    settings.ORDER_EVENTS_QUEUE_URL = queue_pair.url
+    settings.SQS_ENDPOINT_URL = sqs_server
 
 
 @pytest.fixture(params=ROLES)
@@ -63,9 +92,11 @@ def test_every_form_with_anything_in_its_address_and_its_fields(staff: Client) -
     for form, text in tries:
         path = form.format(escaped(text))
         words = text.encode(errors="replace").decode()
-        fields = dict.fromkeys(("reason", "order", "action", "message", "force"), words)
+        fields = dict.fromkeys(FIELDS, words)
         assert staff.get(path).status_code < 500, path
         assert staff.post(path, fields).status_code < 500, path
+        for action in ACTIONS:
+            assert staff.post(path, fields | action).status_code < 500, (path, action)
     for action in ("match", "dismiss", "request", "accept", "release", *TEXTS[:5]):
         for path in ("/admin/operations/held/notifications/1/", "/admin/login/"):
             assert staff.post(path, {"action": action, "reason": "x"}).status_code < 500

@@ -24,6 +24,7 @@ _RANGES: Final[Mapping[str, Range]] = {
     "CHECKOUT_MAX_QUANTITY": Range(1, 10_000, "it is the pieces of one product in one order"),
     "IDEMPOTENCY_KEY_MAX_LENGTH": Range(16, _LONGEST_KEY, "its column holds no more"),
     "PRUNE_CHECKOUT_REQUESTS_DAYS": DAYS,
+    "PRUNE_LOGINS_DAYS": DAYS,
     "CORS_PREFLIGHT_MAX_AGE": Range(0, 86_400, "browsers keep it for a day at most"),
     "WEB_READ_SECONDS": Range(1, 60, "the load balancer gives up after 60"),
     "WEB_WRITE_SECONDS": Range(1, 300, "an answer is kept in memory so long"),

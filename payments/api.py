@@ -47,6 +47,7 @@ from payments.paying import open_page, with_pages
 from payments.providers import Gateway, gateways
 from payments.providers.document import readable_text
 from payments.status import PaymentStatus
+from skincare.events.database_sessions import gave_up
 from skincare.telemetry import metrics
 
 log = structlog.get_logger(__name__)
@@ -113,12 +114,15 @@ def _take(request: HttpRequest, gateway: Gateway) -> HttpResponse | Notification
     except RequestDataTooBig as error:
         raise _refusal(gateway, 413, "too-large", "The body is too large.", error) from None
     except DatabaseError as error:  # whatever it is: the money must not be lost for want of a retry
-        log.error(
-            "notification_not_stored",
-            provider=gateway.name,
-            error=type(error).__name__,
-            exc_info=error,
-        )
+        if gave_up(error):  # the order is being worked on; anybody can bring that about
+            log.warning("notification_put_off", provider=gateway.name)
+        else:
+            log.error(
+                "notification_not_stored",
+                provider=gateway.name,
+                error=type(error).__name__,
+                exc_info=error,
+            )
         return _call_again(request, "not-stored", "The notification could not be stored.")
     return NotificationTaken()
 

@@ -12,17 +12,14 @@ from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, QueryDict
-from psycopg import errors
 
 from orders.problems import Problem, problem_of, problem_response
-from skincare.events.database_sessions import is_away
+from skincare.events.database_sessions import gave_up, is_away
 from skincare.request_limits import is_too_often
 
 log = structlog.get_logger(__name__)
 
 API: Final = "/v1/"
-#: PostgreSQL gave up for us: the lock or the statement took longer than DATABASE_TIMEOUTS.
-_GAVE_UP: Final = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)
 
 
 class FrontDoorMiddleware:
@@ -42,7 +39,7 @@ class FrontDoorMiddleware:
         """Answer for the database; any other error is Django's."""
         if not isinstance(error, OperationalError | InterfaceError) and not is_away(error):
             return None
-        if isinstance(error.__cause__, _GAVE_UP):
+        if gave_up(error):
             log.warning("database_too_slow", error=type(error.__cause__).__name__)
         else:
             log.error("database_unavailable", error=type(error).__name__, exc_info=error)

@@ -372,6 +372,7 @@ PRUNE_OUTBOX_DAYS = 30
 PRUNE_PROCESSED_EVENTS_DAYS = 90
 PRUNE_NOTIFICATIONS_DAYS = 730
 PRUNE_CHECKOUT_REQUESTS_DAYS = 30
+PRUNE_LOGINS_DAYS = 30  # wrong passwords, with the address they came from, and ended sessions
 
 # -- Django ----------------------------------------------------------------------------------------
 

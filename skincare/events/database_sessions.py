@@ -20,6 +20,7 @@ import psycopg
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg import errors
 from psycopg.pq import TransactionStatus
 
 from skincare.telemetry.identity import current_service
@@ -30,6 +31,7 @@ _AWAY: Final = frozenset(
     {"25006", "25P03", "53100", "53200", "53300", "57P01", "57P02", "57P03", "57P05"}
 )
 _CONNECTION_EXCEPTION: Final = "08"
+_GAVE_UP: Final = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)
 
 
 def is_away(error: BaseException) -> bool:
@@ -40,6 +42,13 @@ def is_away(error: BaseException) -> bool:
     if sqlstate is None:  # no answer at all
         return isinstance(error, OperationalError | InterfaceError)
     return sqlstate in _AWAY or sqlstate.startswith(_CONNECTION_EXCEPTION)
+
+
+def gave_up(error: BaseException) -> bool:
+    """Whether PostgreSQL gave up for us: a lock or a statement took longer than it may, or two
+    waited for each other. Nothing is broken; another try may do.
+    """
+    return isinstance(error, DatabaseError) and isinstance(error.__cause__, _GAVE_UP)
 
 
 def limits_of(service: str) -> dict[str, str]:

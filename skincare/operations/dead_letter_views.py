@@ -58,8 +58,8 @@ _PERMISSIONS: Final = {
 def filter_of(asked: Mapping[str, Any]) -> DeadLetterFilter:
     """Return the filter that a `DeadLettersForm` asks for.
 
-    Its `q` is what a person types: an order's number or id, the id of an event or a message, or part
-    of an error.
+    Its `q` is what a person types: an order's number or id, the id of an event or a message, or
+    part of an error.
     """
     since = SINCE.get(asked["since"])
     meant = _meant_by(asked["q"] or asked["error"])

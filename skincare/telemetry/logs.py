@@ -37,6 +37,7 @@ _PLAIN_TYPES: Final = (UUID, Decimal, date, Path)
 
 #: Where Django logs requests that it refuses as suspicious. Anybody can send one.
 _BY_ANYBODY: Final = "django.security"
+_FOR_NOW: Final = (502, 503)
 
 ErrorReporter = Callable[[Mapping[str, Any], Any], None]
 _report_error: ErrorReporter | None = None
@@ -117,13 +118,22 @@ def _formatter(*, readable: bool) -> logging.Formatter:
 
 def _name_event(_: WrappedLogger, __: str, line: EventDict) -> EventDict:
     record: logging.LogRecord = line["_record"]
-    if record.name.startswith(_BY_ANYBODY) and record.levelno > logging.WARNING:
+    if record.levelno > logging.WARNING and _is_no_fault(record):
         record.levelno, record.levelname = logging.WARNING, "WARNING"
     args = line.pop("positional_args", None)
     if third_party_logs.is_ours(record, args):
         return structlog.stdlib.ExtraAdder()(_, __, line)
     line.update(third_party_logs.line_of(record, args))
     return line
+
+
+def _is_no_fault(record: logging.LogRecord) -> bool:
+    """Whether Django calls an error what anybody can send, or what we refuse for the moment: what
+    that is for has a line of its own, at its own level.
+    """
+    if record.name.startswith(_BY_ANYBODY):
+        return True
+    return record.name == "django.request" and getattr(record, "status_code", 0) in _FOR_NOW
 
 
 def _name_event_of_task(_: WrappedLogger, __: str, line: EventDict) -> EventDict:

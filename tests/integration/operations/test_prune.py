@@ -6,8 +6,11 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from axes.models import AccessAttempt
+from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.db import IntegrityError, connection, transaction
+from django.test import Client
 from django.utils import timezone
 
 from orders.models import CheckoutRequest
@@ -28,6 +31,8 @@ NOTHING = {
     "processed events": 0,
     "payment notifications": 0,
     "checkout requests": 0,
+    "login attempts": 0,
+    "ended sessions": 0,
 }
 
 
@@ -204,3 +209,20 @@ def test_an_old_idempotency_key_is_forgotten() -> None:
 
     assert pruned() == {**NOTHING, "checkout requests": 1}
     assert CheckoutRequest.objects.get().order == young
+
+
+def test_wrong_passwords_and_ended_sessions_go_after_a_month() -> None:
+    client, now = Client(), timezone.now()
+    for address in ("203.0.113.7", "203.0.113.8"):
+        form = {"username": "ayu", "password": "wrong"}
+        client.post("/admin/login/", form, REMOTE_ADDR=address)
+    young, old = AccessAttempt.objects.order_by("pk")
+    AccessAttempt.objects.filter(pk=old.pk).update(attempt_time=now - timedelta(days=31))
+    for key, days in (("over", 31), ("just-over", 1), ("open", -1)):
+        Session.objects.create(
+            session_key=key, session_data="", expire_date=now - timedelta(days=days)
+        )
+
+    assert pruned() == {**NOTHING, "login attempts": 1, "ended sessions": 1}
+    assert AccessAttempt.objects.get() == young
+    assert set(Session.objects.values_list("pk", flat=True)) == {"just-over", "open"}

@@ -7,6 +7,7 @@ from django.core.management.base import CommandError, CommandParser
 import orders.retention
 import payments.retention
 import skincare.events.retention
+import skincare.operations.retention
 from skincare.events.retention import Rule, delete_expired
 from skincare.operations.base_command import USAGE, OperatorCommand
 from skincare.operations.progress import ProgressBar
@@ -16,14 +17,16 @@ RULES: Final[tuple[Rule, ...]] = (
     *skincare.events.retention.RULES,
     *payments.retention.RULES,
     *orders.retention.RULES,
+    *skincare.operations.retention.RULES,
 )
 
 
 class Command(OperatorCommand):
     help = (
-        "Delete sent outbox rows, finished events, decided notifications and checkout requests "
-        "that are older than PRUNE_*_DAYS in the settings. It can run beside the workers, once a "
-        "day: its transactions are small, and rows that somebody has locked wait for the next time."
+        "Delete sent outbox rows, finished events, decided notifications, checkout requests, wrong "
+        "passwords and ended sessions that are older than PRUNE_*_DAYS in the settings. It can run "
+        "beside the workers, once a day: its transactions are small, and rows that somebody has "
+        "locked wait for the next time."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -15,6 +15,7 @@ from orders.problems import CONTENT_TYPE, Problem, problem_of, problem_response
 from orders.sentences import Sentence
 from payments.api import router as payments_router
 from skincare.api_examples import ANSWERS, PARAMETERS, REQUESTS, problem_example
+from skincare.json_body import StrictParser
 
 #: What any route can be answered with, before its view: the kind of problem → its status.
 EVERYWHERE: Final = {
@@ -83,6 +84,7 @@ api = ShopAPI(
     openapi_url="/openapi.json",
     docs_url="/docs",
     urls_namespace="v1",
+    parser=StrictParser(),
     openapi_extra={
         "components": {
             "securitySchemes": {

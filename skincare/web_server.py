@@ -21,7 +21,7 @@ from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser, ParsingError
 from waitress.server import TcpWSGIServer
-from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
+from waitress.task import ErrorTask, Task, ThreadedTaskDispatcher, WSGITask
 from waitress.utilities import Error
 
 from skincare.telemetry.web_server import log_request
@@ -77,7 +77,28 @@ class Pools:
             pool.shutdown(timeout=1)
 
 
-class Request(WSGITask):
+class BodyUnlessHead(Task):
+    """An answer to HEAD ends with its headers: a body after them would be taken for the beginning
+    of the next answer, which a load balancer may give to somebody else.
+    """
+
+    def build_response_header(self) -> bytes:
+        """Return the headers, which are those of GET."""
+        headers: bytes = super().build_response_header()
+        if self._is_head:
+            self.chunked_response = False
+        return headers
+
+    def write(self, data: bytes) -> None:
+        """Write a part of the body."""
+        super().write(b"" if self._is_head else data)
+
+    @property
+    def _is_head(self) -> bool:
+        return getattr(self.request, "command", "") == "HEAD"
+
+
+class Request(BodyUnlessHead, WSGITask):
     """One request in its thread."""
 
     def service(self) -> None:
@@ -98,7 +119,7 @@ class Request(WSGITask):
             )
 
 
-class Refusal(ErrorTask):
+class Refusal(BodyUnlessHead, ErrorTask):
     """What could not be read, or came too late to be served, is answered with a problem."""
 
     def execute(self) -> None:
@@ -121,10 +142,21 @@ class Parser(HTTPRequestParser):
     """Reads one request."""
 
     def parse_header(self, header_plus: bytes) -> None:
-        """Raise ParsingError for what is no HTTP/1.0 or 1.1; waitress would take it for 1.0."""
-        super().parse_header(header_plus)
+        """Raise ParsingError for what is no HTTP/1.0 or 1.1; waitress would take it for 1.0. And
+        for a body whose end two servers can see in two places (RFC 9112, 6.1): the rest would be
+        somebody's next request.
+        """
+        try:
+            super().parse_header(header_plus)
+        except ValueError:  # a length of thousands of digits, an address that is none
+            raise ParsingError("Header is invalid") from None
         if self.version not in ("1.0", "1.1"):
             raise ParsingError("Version is not supported")
+        # waitress has taken the header away where it obeys it, as 1.1 asks for.
+        if "TRANSFER_ENCODING" in self.headers or (
+            self.chunked and "CONTENT_LENGTH" in self.headers
+        ):
+            raise ParsingError("Length is ambiguous")
 
 
 class Channel(HTTPChannel):

@@ -56,6 +56,7 @@ def open_browser(
     def open_one() -> webdriver.Chrome:
         options = webdriver.ChromeOptions()
         options.binary_location = programs[0]
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})  # the page's console
         for argument in (*ARGUMENTS, f"--user-data-dir={tmp_path / f'profile-{len(opened)}'}"):
             options.add_argument(argument)
         opened.append(webdriver.Chrome(options, webdriver.ChromeService(programs[1])))

@@ -28,6 +28,9 @@ CHUNKS_NEVER_END = (
     "POST /v1/webhooks/midtrans HTTP/1.1\r\nHost: 127.0.0.1\r\n"
     "Transfer-Encoding: chunked\r\n\r\n5\r\nab"
 )
+#: A body that ends at once, and what somebody else would get the answer to.
+CHUNKED = "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+CHUNKED += "GET /v1/products HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
 def checkout(web: Web, product: Product, **options: object) -> requests.Response:
@@ -128,6 +131,10 @@ def test_a_body_that_is_too_large_is_a_problem_that_says_so(
             400,
         ),
         (f"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: {'x' * 40_000}\r\n\r\n", 431),
+        (f"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {'9' * 5_000}\r\n\r\n", 400),
+        ("GET http://[::1/ HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", 400),
+        (f"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4\r\n{CHUNKED}", 400),
+        (f"POST / HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: keep-alive\r\n{CHUNKED}", 400),
     ],
 )
 def test_what_cannot_be_read_is_a_problem_and_a_line_without_its_words(
@@ -136,13 +143,33 @@ def test_what_cannot_be_read_is_a_problem_and_a_line_without_its_words(
     client = connect(web)
     client.send(text)
 
-    head, _, body = client.answer().partition("\r\n\r\n")
+    answer = client.answer()
+    head, _, body = answer.partition("\r\n\r\n")
 
     assert head.startswith((f"HTTP/1.1 {status} ", f"HTTP/1.0 {status} "))
+    assert answer.count("HTTP/1.") == 1
     assert "application/problem+json" in head
     assert json.loads(body)["status"] == status
     assert '"request_unreadable"' in web.log.read_text()
     assert "NOT HTTP" not in web.log.read_text()
+    assert '"level":"error"' not in web.log.read_text()
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/v1/nothing", "/v1/products", "/admin/login/"])
+@pytest.mark.parametrize("host", ["127.0.0.1", "evil.example"])
+def test_an_answer_to_head_has_no_body_that_the_next_client_would_get(
+    path: str, host: str, web: Web, connect: Callable[[Web], RawClient]
+) -> None:
+    client = connect(web)
+    client.send(f"HEAD {path} HTTP/1.1\r\nHost: {host}\r\n\r\n")
+    client.send("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+
+    head, _, rest = client.answer().partition("\r\n\r\n")
+
+    if "\r\nconnection: close" in head.lower():
+        assert rest == ""
+    else:
+        assert rest.startswith("HTTP/1.1 200 OK\r\n")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from django.core.mail import EmailMessage
-from email_validator import EmailNotValidError, validate_email
+from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, validate_email
 
 from orders.exceptions import InvalidEmail
 from orders.models import Order
@@ -13,6 +13,16 @@ from orders.sentences import Sentence
 #: Characters.
 LONGEST: Final[int] = Order._meta.get_field("email").max_length or 0
 
+_ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_LABEL: Final = "[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_NOT_PUBLIC: Final = "|".join(
+    "".join(f"[{letter.upper()}{letter}]" for letter in name) for name in SPECIAL_USE_DOMAIN_NAMES
+)
+#: What `mailable` takes in ASCII, as a pattern of JSON Schema. Whether what follows an xn-- is
+#: right, no pattern can tell.
+PATTERN: Final = (
+    rf"^(?!.{{65,}}@){_ATOM}(\.{_ATOM})*@({_LABEL}\.)+(?!({_NOT_PUBLIC})$)[A-Za-z]{{2,63}}$"
+)
 #: `mailbox`, of the table `o`, as the index order_mailbox has it.
 MAILBOX: Final = r"lower(regexp_replace(o.email, '\+[^@]*@', '@'))"
 

@@ -14,7 +14,7 @@ from ninja import Field, Schema
 from pydantic import BeforeValidator, ConfigDict
 
 from orders import payment_methods
-from orders.email_addresses import LONGEST
+from orders.email_addresses import LONGEST, PATTERN
 from orders.models import SKU_PATTERN, Category, Product
 from orders.pictures import picture_url
 from orders.status import OrderStatus
@@ -67,11 +67,12 @@ class CheckoutIn(Schema):
         str,
         Field(
             examples=["sari@example.com"],
-            description="a dot-atom (RFC 5322) at a public domain",
+            description="a dot-atom (RFC 5322) at a public domain; one of other letters may be "
+            "sent in them, or in IDNA (xn--)",
             json_schema_extra={
                 "format": "email",
                 "maxLength": LONGEST,
-                "pattern": r"^[^\s\"(),:;<>@\[\\\]]+@[^\s\"(),:;<>@\[\\\]]+$",
+                "pattern": PATTERN,
             },
         ),
     ]

@@ -3,6 +3,8 @@
 An error names the variable and the fix.
 """
 
+import re
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -17,6 +19,7 @@ MIDTRANS_URLS: Final = {
 }
 #: One for test and live mode: the key decides.
 XENDIT_URL: Final = "https://api.xendit.co"
+_PATH: Final = re.compile(r"[A-Za-z0-9._~/-]*")
 _SANDBOX_KEY: Final = "SB-Mid-server-"
 _TEST_KEY: Final = "xnd_development_"
 
@@ -52,6 +55,25 @@ def shop_url(environment: Environment, *, default: str, local: bool) -> str:
     return value.rstrip("/")
 
 
+def check_origins(name: str, origins: Sequence[str], *, local: bool) -> None:
+    """Raise ImproperlyConfigured for what is no origin of a page; plain http is for `local` ones.
+
+    https://fetch.spec.whatwg.org/#origin-header: a scheme, a host, and a port that is not its own.
+    """
+    for number, origin in enumerate(origins, start=1):
+        scheme, _, rest = origin.partition("://")
+        host, colon, port = rest.partition(":")
+        if (
+            scheme not in (("http", "https") if local else ("https",))
+            or not HOST_NAME.fullmatch(host)
+            or (colon and (not re.fullmatch(r"[0-9]{1,5}", port) or not 0 < int(port) < 65_536))
+        ):
+            raise ImproperlyConfigured(
+                f"{name}: entry {number} is not an origin: list origins like "
+                "https://shop.example, comma-separated, without a path; in production https alone."
+            )
+
+
 def check_midtrans_key(key: str, *, chosen: str) -> None:
     """Raise ImproperlyConfigured for the client's key, and for one of the sandbox in production."""
     if "-client-" in key.lower():
@@ -85,11 +107,12 @@ def _web_address(name: str, value: str) -> None:
         parts is None
         or parts.scheme not in ("http", "https")
         or not HOST_NAME.fullmatch(host)
-        or parts.query
-        or parts.fragment
+        or set("?#") & set(value)
+        or not _PATH.fullmatch(parts.path)
+        or ".." in parts.path
         or parts.username is not None
     ):
         raise ImproperlyConfigured(
             f"{name} is not the address of a server: write it as https://host/path, without a "
-            "user, a question mark or a hash."
+            "user, a question mark or a hash, and with letters, digits and - . _ ~ in the path."
         )

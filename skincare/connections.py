@@ -27,7 +27,9 @@ _ENCODE: Final = (
 )
 _POSTGRESQL: Final = frozenset({"postgres", "postgresql", "psql", "pgsql"})
 #: What belongs before the question mark.
-_NOT_OPTIONS: Final = frozenset({"user", "password", "passfile", "port", "dbname", "service"})
+_NOT_OPTIONS: Final = frozenset(
+    {"user", "password", "passfile", "host", "hostaddr", "port", "dbname", "service"}
+)
 _SSL_MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _LOCAL: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 #: scheme → how the connection to the email provider is encrypted.
@@ -46,6 +48,8 @@ _NOT_SENDING: Final[Mapping[str, str]] = {
     "memorymail": "locmem",
     "dummymail": "dummy",
 }
+#: RFC 5321, 4.5.3.1.1, in characters.
+_LONGEST_LOCAL_PART: Final = 64
 #: RFC 5322, 3.2.3, in ASCII.
 _DOT_ATOM: Final = re.compile(r"[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*", re.ASCII)
 # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html
@@ -107,7 +111,8 @@ def database(
             "Use postgresql://user:password@host:5432/name."
         )
     options: dict[str, Any] = dict(server.options)
-    host = options.pop("host", server.host)  # the folder of a socket does not fit before the path
+    # The folder of a socket does not fit before the path.
+    host = options.pop("host") if _is_folder(server, options) else server.host
     name = server.path.removeprefix("/") or environment.text("DATABASE_NAME")
     source = "DATABASE_URL" if not environment.is_set("DATABASE_HOST") else "DATABASE_NAME"
     if not name or "/" in name or "\0" in name:
@@ -136,6 +141,11 @@ def database(
     }
 
 
+def _is_folder(server: _Server, options: Mapping[str, Any]) -> bool:
+    """Whether the option `host` names the folder of a socket, where the URL names no host."""
+    return not server.host and str(options.get("host", "")).startswith("/")
+
+
 def _check_options(options: Mapping[str, Any]) -> None:
     """Raise ImproperlyConfigured for what PostgreSQL's client would refuse at each connection."""
     try:
@@ -147,7 +157,8 @@ def _check_options(options: Mapping[str, Any]) -> None:
     if (
         not are_known
         or options.get("sslmode", "prefer") not in _SSL_MODES
-        or not re.fullmatch(r"[1-9][0-9]{0,3}", str(options["connect_timeout"]))
+        or not re.fullmatch(r"[1-9][0-9]{0,3}", str(options["connect_timeout"]))  # 0: for ever
+        or any("\0" in str(value) for value in options.values())
     ):
         raise ImproperlyConfigured(
             "DATABASE_URL has an option after ? that PostgreSQL's client would not take there: see "
@@ -180,11 +191,19 @@ def _verify_server(options: dict[str, Any], environment: Environment, ca_bundle:
         )
     given = environment.text("DATABASE_CA_BUNDLE")
     bundle = options.setdefault("sslrootcert", given or str(ca_bundle))
-    if bundle != "system" and not Path(bundle).is_file():
+    if bundle != "system" and not _holds_certificates(Path(bundle)):
+        source = "DATABASE_CA_BUNDLE" if bundle == given else "sslrootcert of DATABASE_URL"
         raise ImproperlyConfigured(
-            "DATABASE_CA_BUNDLE is not a file that can be read: set it to the certificates that "
-            "the database's own is checked against, in PEM form."
+            f"{source} is not a file of certificates that can be read: set it to those that the "
+            "database's own is checked against, in PEM form."
         )
+
+
+def _holds_certificates(file: Path) -> bool:
+    try:
+        return b"-----BEGIN CERTIFICATE-----" in file.read_bytes()
+    except (OSError, ValueError):
+        return False
 
 
 def email(environment: Environment, *, default_url: str, in_production: bool) -> dict[str, Any]:
@@ -231,6 +250,7 @@ def check_sender(name: str, value: str) -> None:
         header = HeaderRegistry()("from", value)
         addresses = header.addresses if isinstance(header, AddressHeader) else ()
         is_one = len(addresses) == 1 and _is_mailable(addresses[0].addr_spec)
+        is_one = is_one and all(group.display_name is None for group in header.groups)
         is_one = is_one and all(isinstance(d, ObsoleteHeaderDefect) for d in header.defects)
     except (HeaderParseError, ValueError, IndexError):
         is_one = False
@@ -243,7 +263,8 @@ def check_sender(name: str, value: str) -> None:
 
 def _is_mailable(address: str) -> bool:
     local_part, _, domain = address.rpartition("@")
-    return bool(_DOT_ATOM.fullmatch(local_part) and "." in domain and HOST_NAME.fullmatch(domain))
+    is_local_part = len(local_part) <= _LONGEST_LOCAL_PART and _DOT_ATOM.fullmatch(local_part)
+    return bool(is_local_part and "." in domain and HOST_NAME.fullmatch(domain))
 
 
 def check_queue_url(name: str, url: str, *, region: str, at_aws: bool) -> None:
@@ -256,6 +277,10 @@ def check_queue_url(name: str, url: str, *, region: str, at_aws: bool) -> None:
     if parts.path.endswith(".fifo"):
         raise ImproperlyConfigured(
             f"{name} is a FIFO queue: its messages cannot wait one by one. Use a standard queue."
+        )
+    if "@" in parts.netloc:
+        raise ImproperlyConfigured(
+            f"{name} holds a login: remove it, the role of the task is what SQS asks for."
         )
     if not _QUEUE_PATH.fullmatch(parts.path) or parts.query or parts.scheme not in _HTTP:
         raise ImproperlyConfigured(f"{name} is not the URL of a queue: set it to {form}.")
@@ -274,17 +299,23 @@ def check_endpoint_url(name: str, url: str) -> None:
     """Raise ImproperlyConfigured for what is not the base URL of a server."""
     form = "one like http://127.0.0.1:4566"
     parts = _split(name, url, form)
-    if parts.scheme not in _HTTP or not parts.hostname or parts.path not in ("", "/"):
+    if (
+        parts.scheme not in _HTTP
+        or not parts.hostname
+        or "@" in parts.netloc
+        or parts.path not in ("", "/")
+    ):
         raise ImproperlyConfigured(f"{name} is not the URL of a server: set it to {form}.")
 
 
 def check_sentry_dsn(name: str, dsn: str) -> None:
     """Raise ImproperlyConfigured for what is not a DSN as Sentry shows it."""
+    form = "in the form https://KEY@HOST/PROJECT, or remove it"
     if not re.fullmatch(r"https?://[^/\s:@]+(:[^/\s@]+)?@[^/\s@]+(/[^\s?#]*)?/[0-9]+", dsn):
         raise ImproperlyConfigured(
-            f"{name} is not a DSN: copy it from the project's settings in Sentry, in the form "
-            "https://KEY@HOST/PROJECT, or remove it."
+            f"{name} is not a DSN: copy it from the project's settings in Sentry, {form}."
         )
+    _split(name, dsn, form)
 
 
 def _server(environment: Environment, prefix: str, default_url: str) -> _Server:
@@ -327,8 +358,10 @@ def _from_url(name: str, url: str, *, parts: Sequence[str]) -> _Server:
         path = _decoded(split.path)
     except ValueError:
         raise ImproperlyConfigured(f"{name} has a % that encodes no character: {fix}.") from None
-    if split.scheme in _SMTP and split.path not in ("", "/"):
-        raise ImproperlyConfigured(f"{name} has a path, which no email provider has: {fix}.")
+    if split.scheme in _SMTP and (split.path not in ("", "/") or split.query):
+        raise ImproperlyConfigured(
+            f"{name} has a path or options, which no email provider has: {fix}."
+        )
     try:
         options = parse_qsl(split.query, keep_blank_values=True, strict_parsing=bool(split.query))
     except ValueError:

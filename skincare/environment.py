@@ -19,6 +19,16 @@ HOST_NAME: Final = re.compile(
 )
 #: Characters. A shorter secret of a gateway could be guessed, and then any payment be forged.
 SHORTEST_SECRET: Final = 16
+#: Characters, as Django's own check wants.
+SHORTEST_KEY: Final = 50
+#: Different ones, in a secret.
+FEWEST_CHARACTERS: Final = 5
+_NOT_COPIED: Final = frozenset("'\"<>`{}")
+_PUBLIC_KEY: Final = "xnd_public_"
+#: What the settings take elsewhere than in production, where nothing else is said.
+_FOR_DEVELOPMENT: Final = frozenset(
+    {"SB-Mid-server-development", "xendit-development-token", "xnd_development_local"}
+)
 
 
 class Environment:
@@ -89,12 +99,45 @@ class Environment:
 
 
 def check_secret(name: str, value: str) -> None:
-    """Raise ImproperlyConfigured for a gateway's secret that could be guessed."""
+    """Raise ImproperlyConfigured for a gateway's secret that could be guessed, or was not copied
+    as it is.
+    """
     if len(value) < SHORTEST_SECRET or not re.fullmatch(r"[!-~]+", value):
         raise ImproperlyConfigured(
             f"{name} is shorter than {SHORTEST_SECRET} characters, or has a blank or a letter that "
             "is not ASCII in it: copy the whole value from the gateway's dashboard."
         )
+    if set(value) & _NOT_COPIED:
+        raise ImproperlyConfigured(
+            f"{name} has quotes or brackets in it: copy the value from the gateway's dashboard, and "
+            "nothing around it."
+        )
+    if is_repeated(value) or value in _FOR_DEVELOPMENT:
+        raise ImproperlyConfigured(
+            f"{name} can be guessed: copy the value from the gateway's dashboard."
+        )
+    if value.startswith(_PUBLIC_KEY):
+        raise ImproperlyConfigured(
+            f"{name} is the gateway's public key, which buyers' browsers know: copy the secret one."
+        )
+
+
+def check_secret_key(name: str, value: str) -> None:
+    """Raise ImproperlyConfigured for a key of Django's that could be guessed."""
+    make = "make one with `python -c 'import secrets; print(secrets.token_urlsafe(50))'`."
+    if len(value) < SHORTEST_KEY:
+        raise ImproperlyConfigured(f"{name} is shorter than {SHORTEST_KEY} characters: {make}")
+    if len(set(value)) < FEWEST_CHARACTERS:
+        raise ImproperlyConfigured(
+            f"{name} has fewer than {FEWEST_CHARACTERS} different characters: {make}"
+        )
+    if is_repeated(value) or value.startswith(("django-insecure-", "only-for-development-")):
+        raise ImproperlyConfigured(f"{name} repeats itself, or is not for production: {make}")
+
+
+def is_repeated(text: str) -> bool:
+    """Whether a text is one part of itself again and again, like abcabcabc, or of few letters."""
+    return text in (text + text)[1:-1] or len(set(text)) < FEWEST_CHARACTERS
 
 
 def check_hosts(name: str, hosts: Sequence[str]) -> None:

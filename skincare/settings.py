@@ -6,7 +6,6 @@ what several must agree on in the apps' checks.
 """
 
 import os
-import re
 import tempfile
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +16,14 @@ from django.core.exceptions import ImproperlyConfigured
 
 from payments.providers import choosable
 from skincare import addresses, connections
-from skincare.environment import Environment, check_hosts, check_region, check_secret
+from skincare.environment import (
+    Environment,
+    check_hosts,
+    check_region,
+    check_secret,
+    check_secret_key,
+    is_repeated,
+)
 from skincare.sqs.policy import SQSPolicy
 from skincare.telemetry.logs import configure_logging
 from skincare.telemetry.redaction import keep_secret
@@ -65,14 +71,8 @@ def required(name: str, *, development: str) -> str:
 
 
 SECRET_KEY = required("SECRET_KEY", development="only-for-development-" + "0" * 40)
-if IN_PRODUCTION and (len(SECRET_KEY) < 50 or len(set(SECRET_KEY)) < 5):
-    raise ImproperlyConfigured(
-        "SECRET_KEY is shorter than 50 characters: make one with "
-        "`python -c 'import secrets; print(secrets.token_urlsafe(50))'`."
-        if len(SECRET_KEY) < 50
-        else "SECRET_KEY has fewer than 5 different characters: make one with "
-        "`python -c 'import secrets; print(secrets.token_urlsafe(50))'`."
-    )
+if IN_PRODUCTION:
+    check_secret_key("SECRET_KEY", SECRET_KEY)
 DEBUG = env.flag("DEBUG", default=APP_ENV == "development")
 if DEBUG and IN_PRODUCTION:
     raise ImproperlyConfigured("DEBUG is on in production: remove DEBUG from the environment.")
@@ -156,6 +156,8 @@ if not PAYMENT_PROVIDERS:
     raise ImproperlyConfigured(
         "PAYMENT_PROVIDERS is empty, so nobody could pay: name midtrans, xendit or both."
     )
+if len(set(PAYMENT_PROVIDERS)) < len(PAYMENT_PROVIDERS):
+    raise ImproperlyConfigured("PAYMENT_PROVIDERS names one twice: name each once.")
 unknown_providers = set(PAYMENT_PROVIDERS) - set(choosable(in_production=False))
 if unknown_providers:
     raise ImproperlyConfigured(
@@ -236,19 +238,14 @@ for unknown in set(PROVIDERS_ASKED) - set(choosable(in_production=True)):
 
 # What buyers' tokens are signed with: the newer secret, then the one before it; none: only guests.
 BUYER_TOKEN_SECRETS = env.words("BUYER_TOKEN_SECRETS", default=[])
-if any(len(secret) < 32 for secret in BUYER_TOKEN_SECRETS):
+if any(len(secret) < 32 or is_repeated(secret) for secret in BUYER_TOKEN_SECRETS):
     raise ImproperlyConfigured(
-        "BUYER_TOKEN_SECRETS has one of less than 32 characters: use the 32 random bytes or more "
-        "that HS256 asks for."
+        "BUYER_TOKEN_SECRETS has one of less than 32 characters, or one that repeats itself: use "
+        "the 32 random bytes or more that HS256 asks for."
     )
 # Which origins' pages may call /v1 from a browser; none: CORS is off.
 CORS_ALLOWED_ORIGINS = env.words("CORS_ALLOWED_ORIGINS", default=[])
-for origin in CORS_ALLOWED_ORIGINS:
-    if not re.fullmatch(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?", origin):
-        raise ImproperlyConfigured(
-            "CORS_ALLOWED_ORIGINS has an entry that is not an origin: list origins like "
-            "https://shop.example, comma-separated, without a path."
-        )
+addresses.check_origins("CORS_ALLOWED_ORIGINS", CORS_ALLOWED_ORIGINS, local=not IN_PRODUCTION)
 
 SENTRY_DSN = env.text("SENTRY_DSN")
 if SENTRY_DSN:

@@ -108,7 +108,7 @@ def test_the_databases_certificate_is_checked_against_amazons_authorities() -> N
 
 def test_another_databases_certificate_is_checked_against_what_is_named(tmp_path: Path) -> None:
     own = tmp_path / "own.pem"
-    own.touch()
+    own.write_text("-----BEGIN CERTIFICATE-----\n")
     url = "postgresql://shop:secret@db.example/shop"
 
     assert database(DATABASE_URL=url, DATABASE_CA_BUNDLE=str(own))["OPTIONS"]["sslrootcert"] == str(

@@ -90,6 +90,96 @@ PRODUCTION = {
             {"DATABASE_URL": "", "DATABASE_HOST": "db.example", "DATABASE_PORT": "x"},
             "DATABASE_PORT is not a whole number from 1 to 65535",
         ),
+        *(
+            ({"DATABASE_URL": f"postgresql://u:S3cr3tZz@db.example/shop?{option}"}, message)
+            for option, message in (
+                ("host=", "DATABASE_URL has an option"),
+                ("host=elsewhere.example", "DATABASE_URL has an option"),
+                ("hostaddr=192.0.2.1", "DATABASE_URL has an option"),
+                ("application_name=%00", "DATABASE_URL has an option"),
+                ("sslrootcert=/etc/passwd", "sslrootcert of DATABASE_URL is not a file of cert"),
+            )
+        ),
+        *(
+            ({"DATABASE_URL": f"postgresql://u:S3cr3tZz@{host}/shop"}, "DATABASE_URL is not a URL")
+            for host in (
+                "[2001:db8::1",
+                "a,b",
+                "db.example:0",
+                "db.example:\u0665",
+                "db.example:-1",
+            )
+        ),
+        ({"DATABASE_CA_BUNDLE": "/etc/passwd"}, "DATABASE_CA_BUNDLE is not a file of certificates"),
+        *(
+            ({"SECRET_KEY": key}, "SECRET_KEY repeats itself, or is not for production")
+            for key in (
+                "password" * 8,
+                "0123456789" * 6,
+                "django-insecure-" + "abcdefghij" * 4 + "k",
+                "only-for-development-" + "0" * 40,
+            )
+        ),
+        *(
+            ({name: value}, f"{name} {message}")
+            for name in ("MIDTRANS_SERVER_KEY", "XENDIT_CALLBACK_TOKEN", "XENDIT_SECRET_KEY")
+            for value, message in (
+                ("a" * 40, "can be guessed"),
+                ("abcdefgh" * 4, "can be guessed"),
+                ("xendit-development-token", "can be guessed"),
+                ("'S3cr3tZz-0123456789'", "has quotes or brackets"),
+                ("<your-server-key-here>", "has quotes or brackets"),
+                ("S3cr3tZz-\u00e9-0123456789", "is shorter than 16 characters, or has a blank"),
+                ("S3cr3tZz 0123456789", "is shorter than 16 characters, or has a blank"),
+                ("S3cr3tZz\n0123456789", "holds a line break"),
+            )
+        ),
+        (
+            {"MIDTRANS_SERVER_KEY": "Mid-client-S3cr3tZz0123"},
+            "MIDTRANS_SERVER_KEY is the gateway's",
+        ),
+        ({"XENDIT_SECRET_KEY": "xnd_public_production_ab"}, "XENDIT_SECRET_KEY is the gateway's"),
+        ({"BUYER_TOKEN_SECRETS": "S3cr3tZz" * 4}, "BUYER_TOKEN_SECRETS has one of less than 32"),
+        *(
+            ({"CORS_ALLOWED_ORIGINS": origin}, "CORS_ALLOWED_ORIGINS: entry 1 is not an origin")
+            for origin in (
+                *("*", "null", "https://*.shop.example", "https://shop.example/"),
+                *("http://shop.example", "https://shop.example:99999", "https://shop.example:0"),
+                *("https://.", "https://-", "https://shop..example", "https://shop.example:\u0668"),
+            )
+        ),
+        *(
+            ({"SENTRY_DSN": dsn}, "SENTRY_DSN is not a")
+            for dsn in (
+                *("https://S3cr3tZz@[::1/1", "https://S3cr3tZz@sentry.example:99999/1"),
+                *("https://S3cr3tZz@sentry.example:\u0668/1", "ftp://S3cr3tZz@sentry.example/1"),
+            )
+        ),
+        *(
+            ({"SHOP_URL": f"https://shop.example/{path}"}, "SHOP_URL is not the address of a")
+            for path in ("a b", "../x", "%0d%0a", "<script>", "'", "#", "?")
+        ),
+        (
+            {"ORDER_EVENTS_QUEUE_URL": QUEUE_URL.replace("https://", "https://AKIA:S3cr3tZz@")},
+            "ORDER_EVENTS_QUEUE_URL holds a login",
+        ),
+        (
+            {"SQS_ENDPOINT_URL": "https://u:S3cr3tZz@sqs.example"},
+            "SQS_ENDPOINT_URL is not the URL of a server",
+        ),
+        ({"PAYMENT_PROVIDERS": "midtrans,midtrans"}, "PAYMENT_PROVIDERS names one twice"),
+        (
+            {"EMAIL_URL": "smtp+tls://u:S3cr3tZz@smtp.example?x=y"},
+            "EMAIL_URL has a path or options",
+        ),
+        *(
+            ({"DEFAULT_FROM_EMAIL": sender}, "DEFAULT_FROM_EMAIL is not one address")
+            for sender in ("Group: a@shop.example;", f"{'a' * 65}@shop.example")
+        ),
+        *(
+            ({"WORKER_CONCURRENCY": number}, "WORKER_CONCURRENCY is not a whole number")
+            for number in ("-1", "1e3", "\u0665", "\u00b2", "9" * 400, "5_0", "NaN")
+        ),
         ({"AWS_REGION": "jakarta"}, "AWS_REGION is not the name of an AWS region"),
         ({"ORDER_EVENTS_QUEUE_URL": "skincare"}, "ORDER_EVENTS_QUEUE_URL is not a URL"),
         ({"ORDER_EVENTS_QUEUE_URL": f"{QUEUE_URL}.fifo"}, "ORDER_EVENTS_QUEUE_URL is a FIFO queue"),
@@ -197,6 +287,7 @@ def test_a_wrong_setting_is_refused_with_its_remedy(
         runpy.run_path(str(ROOT / "skincare" / "settings.py"))
 
     assert str(refusal.value).startswith(message)
+    assert "S3cr3tZz" not in str(refusal.value)
 
 
 def test_a_disabled_provider_needs_no_secret() -> None:

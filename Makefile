@@ -12,7 +12,7 @@ PYTHON_LOCALEMU ?= $(shell for python in python3.13 $(wildcard ~/.pyenv/versions
 	do $$python -c "" 2> /dev/null && echo $$python && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run stop-worker start-worker test slow browser image lint lint-ecs lint-image format chaos bench native ecs scaling requirements clean
+.PHONY: help setup demo run stop-worker start-worker test slow attack browser image lint lint-ecs lint-image format chaos bench native ecs scaling requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,7 +38,7 @@ test: setup ## Run the unit, integration and acceptance tests (ARGS="-k webhook"
 slow: setup .venv/gateway-clients/.ready ## Run the tests that `make test` leaves out because they take long
 	$(BIN)/pytest --numprocesses=2 --dist=loadfile -m slow $(ARGS)
 
-attack: setup ## Send anything to the webhooks and the staff's pages, many times (ATTACK_EXAMPLES=200)
+attack: setup ## Attack the API as strangers and as staff, and print what it costs others (ATTACK_EXAMPLES=200)
 	ATTACK_EXAMPLES=$(or $(ATTACK_EXAMPLES),200) $(BIN)/pytest -m slow tests/attack $(ARGS)
 
 browser: setup ## Use the operator's pages in a real Chromium (Debian: chromium, chromium-driver)

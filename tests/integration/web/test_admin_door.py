@@ -83,6 +83,18 @@ def test_who_has_a_device_needs_its_code(person: User, client: Client) -> None:
     assert client.get("/admin/").status_code == 200
 
 
+def test_a_device_is_set_up_by_a_picture_that_its_owner_scans(
+    person: User, admin_client: Client
+) -> None:
+    device = TOTPDevice.objects.create(user=person, name="phone")
+
+    answer = admin_client.get(f"/admin/otp_totp/totpdevice/{device.pk}/qrcode/")
+
+    assert (answer.status_code, answer["Content-Type"]) == (200, "image/svg+xml")
+    assert b"<svg" in answer.content
+    assert "no-store" in answer["Cache-Control"]
+
+
 def test_a_session_that_began_without_a_code_ends_where_one_is_needed(
     person: User, client: Client, settings: Any
 ) -> None:

@@ -109,8 +109,8 @@ def check_secret(name: str, value: str) -> None:
         )
     if set(value) & _NOT_COPIED:
         raise ImproperlyConfigured(
-            f"{name} has quotes or brackets in it: copy the value from the gateway's dashboard, and "
-            "nothing around it."
+            f"{name} has quotes or brackets in it: copy the value from the gateway's dashboard, "
+            "and nothing around it."
         )
     if is_repeated(value) or value in _FOR_DEVELOPMENT:
         raise ImproperlyConfigured(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.errors import HeaderParseError, ObsoleteHeaderDefect
-from email.headerregistry import AddressHeader, HeaderRegistry
+from email.headerregistry import AddressHeader, Group, HeaderRegistry
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -248,9 +248,10 @@ def check_sender(name: str, value: str) -> None:
     """Raise ImproperlyConfigured for a sender that no email could be sent from."""
     try:
         header = HeaderRegistry()("from", value)
-        addresses = header.addresses if isinstance(header, AddressHeader) else ()
+        groups: Sequence[Group] = header.groups if isinstance(header, AddressHeader) else ()
+        addresses = [one for group in groups for one in group.addresses]
         is_one = len(addresses) == 1 and _is_mailable(addresses[0].addr_spec)
-        is_one = is_one and all(group.display_name is None for group in header.groups)
+        is_one = is_one and all(group.display_name is None for group in groups)
         is_one = is_one and all(isinstance(d, ObsoleteHeaderDefect) for d in header.defects)
     except (HeaderParseError, ValueError, IndexError):
         is_one = False

@@ -24,7 +24,7 @@ def read(form: type[forms.Form], fields: QueryDict) -> Mapping[str, Any]:
     """Return the values of a form that was sent, "" for what is missing. Raises `FormRefused`."""
     filled = form(fields)
     if not filled.is_valid():
-        wrong = (f"{name}: {' '.join(errors)}" for name, errors in filled.errors.items())
+        wrong = (f"{name}: {' '.join(map(str, errors))}" for name, errors in filled.errors.items())
         raise FormRefused(" ".join(wrong))
     return filled.cleaned_data
 

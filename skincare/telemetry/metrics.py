@@ -51,6 +51,8 @@ UNITS: Final[Mapping[str, str]] = {
     "PollFailures": "Count",
     "DeletesDenied": "Count",
     "DeadLetters": "Count",
+    "LoginsFailed": "Count",
+    "LoginsRefused": "Count",
 }
 
 
@@ -63,22 +65,26 @@ def record(values: Mapping[str, float], *, event_type: str = "", provider: str =
     """Report the metrics in `values`, named in `UNITS`, once our transaction has committed.
 
     After a rollback nothing is reported, outside of a transaction at once. Every value that a
-    dimension takes makes another metric that is paid for: give one of few, never an id.
+    dimension takes makes another metric that is paid for: give one of few, never an id. Raises
+    KeyError for a name that is not in `UNITS`, here and not only after the commit.
     """
+    units = {name: UNITS[name] for name in values}
     given = {"event_type": event_type, "provider": provider}
     dimensions = {name: value for name, value in given.items() if value}
-    report = partial(_report, dict(values), dimensions)
+    report = partial(_report, dict(values), units, dimensions)
     if connection.in_atomic_block:
         transaction.on_commit(report, robust=True)
     else:
         report()
 
 
-def _report(values: Mapping[str, float], dimensions: Mapping[str, str]) -> None:
+def _report(
+    values: Mapping[str, float], units: Mapping[str, str], dimensions: Mapping[str, str]
+) -> None:
     everything = {"service": current_service(), "environment": IDENTITY.environment}
     metrics = EmbeddedMetrics(namespace=NAMESPACE, dimension_set=dict(everything))
     for name, value in values.items():
-        metrics.add_metric(name=name, unit=UNITS[name], value=value)
+        metrics.add_metric(name=name, unit=units[name], value=value)
     if dimensions:
         metrics.add_dimensions(**everything, **dimensions)
     log.info("metrics", **metrics.serialize_metric_set())

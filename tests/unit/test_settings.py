@@ -134,10 +134,6 @@ PRODUCTION = {
                 ("S3cr3tZz\n0123456789", "holds a line break"),
             )
         ),
-        (
-            {"MIDTRANS_SERVER_KEY": "Mid-client-S3cr3tZz0123"},
-            "MIDTRANS_SERVER_KEY is the gateway's",
-        ),
         ({"XENDIT_SECRET_KEY": "xnd_public_production_ab"}, "XENDIT_SECRET_KEY is the gateway's"),
         ({"BUYER_TOKEN_SECRETS": "S3cr3tZz" * 4}, "BUYER_TOKEN_SECRETS has one of less than 32"),
         *(

@@ -11,6 +11,8 @@ from django.utils import timezone
 from django_otp.oath import totp
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
+from tests.log_lines import captured
+
 pytestmark = pytest.mark.django_db
 
 LOGIN = "/admin/login/"
@@ -69,6 +71,18 @@ def test_each_wrong_password_is_a_line_and_a_count_without_the_name(
 
     assert "'event': 'login_failed'" in caplog.text
     assert "ayu" not in caplog.text
+
+
+@pytest.mark.django_db(transaction=True)
+def test_wrong_passwords_and_refused_ones_are_metrics(
+    person: User, client: Client, settings: Any
+) -> None:
+    with captured() as lines:
+        answers = [log_in(client, "wrong") for _ in range(settings.AXES_FAILURE_LIMIT + 1)]
+
+    assert set(answers) == {200, 429}
+    assert len(lines.metric("LoginsFailed")) == settings.AXES_FAILURE_LIMIT + 1
+    assert len(lines.metric("LoginsRefused")) == 2
 
 
 def test_who_has_a_device_needs_its_code(person: User, client: Client) -> None:

@@ -210,6 +210,17 @@ def test_a_field_that_breaks_its_rule_is_422_and_named(
     assert numbers(serum) == (10, 0)
 
 
+def test_a_key_that_is_there_twice_is_refused_as_readers_pick_different_ones(
+    client: Client,
+) -> None:
+    cart = json.dumps(body((a_product().sku, 1)))
+
+    response = post(client, cart[:-1] + ', "email": "another@example.com"}')
+
+    problem(response, 400, "unreadable-body")
+    assert not Order.objects.exists()
+
+
 @pytest.mark.parametrize("document", ["", "{", "[]", "null", '"cart"', "\x00"])
 def test_a_body_that_is_no_cart_is_refused(client: Client, document: str) -> None:
     response = post(client, document)

@@ -146,8 +146,7 @@ def _of_workers(now: Situation) -> list[Finding]:
             f"ago: it hangs, or died without a word.",
             url,
         )
-        for worker in now.workers.value
-        if worker.is_silent
+        for worker in missed(now.workers.value)
     ]
     found += [
         Finding(f"Worker {worker.report} is not well: {worker.report.trouble}.", url)
@@ -161,6 +160,19 @@ def _of_workers(now: Situation) -> list[Finding]:
                 f"{_count(waiting, 'message')} waiting, and no worker gives a sign of life.", url
             )
         )
+    return found
+
+
+def missed(workers: list[Worker]) -> list[Worker]:
+    """Return the silent workers that none was started for since: a new one each takes a place."""
+    started = sorted(one.report.started_at for one in workers if not one.is_silent)
+    found = []
+    for silent in sorted((one for one in workers if one.is_silent), key=lambda w: w.report.seen_at):
+        successor = next((at for at in started if at > silent.report.seen_at), None)
+        if successor is None:
+            found.append(silent)
+        else:
+            started.remove(successor)
     return found
 
 

@@ -11,9 +11,12 @@ from skincare.events.routing import PAYMENT_TASK
 from skincare.events.schema import Event, parse_event
 from tests.conftest import QueuePair
 from tests.faults.messages import celery_message
+from tests.integration.payments.conftest import gateways
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
+
+__all__ = ["gateways"]
 
 
 class Letters:

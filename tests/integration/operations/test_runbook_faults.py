@@ -9,17 +9,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandError
 from django.db import transaction
+from django.test import Client
 from django.utils import timezone
 
+from orders.models import Order, Product
+from orders.status import OrderStatus
+from payments import paying
 from payments.models import Payment
 from skincare.events.claim import Claim, claim
-from skincare.events.models import OutboxEvent
+from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.outbox import publish
 from skincare.events.schema import Event
+from skincare.local.gateways.actions import GOOD_CARD
+from skincare.local.gateways.simulator import Simulator
 from skincare.operations.models import WorkerReport
+from skincare.sqs.health import waiting
 from tests.conftest import QueuePair
 from tests.faults.faults import Denied
 from tests.faults.proxy import FaultProxy
@@ -131,7 +139,7 @@ def put_off(event: Event) -> None:
     held = claim(event, worker="worker-1")
     assert isinstance(held, Claim)
     held.commit_effects()
-    assert held.put_off("email waits for the provider: connection refused") is not None
+    assert held.put_off("EmailDelayed: ConnectionRefusedError") is not None
 
 
 def test_the_email_provider_is_down(letters: Letters) -> None:
@@ -170,7 +178,86 @@ def test_a_worker_that_hangs(letters: Letters, worker: WorkerReport) -> None:
     run(mended)
 
 
-def test_no_fault_of_the_runbook_is_left_out() -> None:
-    part = RUNBOOK.split("## Five faults, from the symptom to fixed\n")[1].split("\n## ")[0]
+def test_a_task_that_hung(letters: Letters) -> None:
+    event = new_event()
+    with transaction.atomic():
+        publish(event)
+    OutboxEvent.objects.update(sent_at=timezone.now())
+    assert isinstance(claim(event, worker="worker-1"), Claim)
+    ProcessedEvent.objects.update(lease_expires_at=timezone.now() - timedelta(minutes=5))
+    [block] = steps("A task that hung")
 
-    assert len(re.findall(r"^### ", part, re.MULTILINE)) == 5
+    run(block, EVENT_ID=event.event_id)
+
+
+def test_a_worker_that_waits_for_what_is_away(letters: Letters, worker: WorkerReport) -> None:
+    health = {"waiting_for": "PostgreSQL", "waiting_since": "2026-11-30T00:00:00Z", "waiting": 3}
+    WorkerReport.objects.update(trouble="; ".join(waiting({"queues": {"orders": health}})))
+    [block] = steps("A worker that waits for what is away")
+
+    run(block)
+
+
+def test_a_queue_without_its_dead_letter_queue(letters: Letters) -> None:
+    letters.client.set_queue_attributes(QueueUrl=letters.pair.url, Attributes={"RedrivePolicy": ""})
+    [block] = steps("A queue without its dead-letter queue")
+
+    run(block)
+
+
+def test_stock_that_one_buyer_holds() -> None:
+    order = an_order("midtrans")
+    Order.objects.update(created_at=timezone.now() - timedelta(hours=2))
+    [block] = steps("Stock that one buyer holds")
+
+    run(block)
+
+    assert Order.objects.get(pk=order.pk).status == OrderStatus.EXPIRED
+    assert not Product.objects.filter(reserved__gt=0).exists()
+
+
+def test_many_failed_logins() -> None:
+    get_user_model().objects.create_superuser("ayu", password="right")
+    for _ in range(8):
+        Client().post("/admin/login/", {"username": "ayu", "password": "wrong"})
+    right = {"username": "ayu", "password": "right"}
+    assert Client().post("/admin/login/", right).status_code == 429
+    [block] = steps("Many failed logins")
+
+    run(block)
+
+    assert Client(REMOTE_ADDR="192.0.2.7").post("/admin/login/", right).status_code == 302
+
+
+def test_a_gateway_is_down(gateways: Simulator, settings: Any) -> None:
+    order = an_order("midtrans")
+    paying.open_page(order_id=order.pk, wanted="", idempotency_key="k")
+    [session] = gateways.midtrans.sessions.values()
+    gateways.midtrans.pick(session, "credit_card", card=GOOD_CARD)
+    settings.MIDTRANS_API_URL = "http://127.0.0.1:9"
+    found, mended = steps("A gateway is down")
+
+    run(found)
+    settings.MIDTRANS_API_URL = gateways.midtrans_api_url
+    run(mended)
+
+
+def test_a_release_that_does_not_start(letters: Letters, settings: Any) -> None:
+    settings.ORDER_EVENTS_QUEUE_URL = f"{letters.pair.url}-of-another-name"
+    [block] = steps("A release that does not start")
+
+    run(block)
+
+
+def test_no_fault_of_the_runbook_is_left_out() -> None:
+    parts = (
+        "Five faults, from the symptom to fixed",
+        "More faults, by the command that tells them",
+    )
+    told = [RUNBOOK.split(f"## {part}\n")[1].split("\n## ")[0] for part in parts]
+    here = Path(__file__).read_text()
+
+    headings = [re.findall(r"^### (.*)", part, re.MULTILINE) for part in told]
+    assert [len(found) for found in headings] == [5, 7]
+    for heading in (*headings[0], *headings[1]):
+        assert f'steps("{heading}")' in here, heading

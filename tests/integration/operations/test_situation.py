@@ -50,12 +50,14 @@ def status(*arguments: str) -> tuple[int, str]:
     return 0, out.getvalue()
 
 
-def a_worker(*, silent_seconds: float = 0, **values: Any) -> WorkerReport:
+def a_worker(
+    *, silent_seconds: float = 0, started_seconds: float = 3600, **values: Any
+) -> WorkerReport:
     now = timezone.now()
     return WorkerReport.objects.create(
         host=values.pop("host", "worker-1"),
         pid=7,
-        started_at=now - timedelta(hours=1),
+        started_at=now - timedelta(seconds=started_seconds),
         seen_at=now - timedelta(seconds=silent_seconds),
         **values,
     )
@@ -96,6 +98,18 @@ def test_an_event_that_waits_longer_is_said_and_fails_the_command(letters: Lette
     assert sentence.startswith("The oldest event in ")
     assert "has waited 5 min for a worker; more than 2 min is too long." in sentence
     assert status()[0] == 1
+
+
+def test_a_worker_that_was_replaced_is_not_missed_any_more(letters: Letters) -> None:
+    a_worker(silent_seconds=300, host="killed")
+    a_worker(host="was there before")
+    assert len(sentences()) == 1
+
+    a_worker(host="successor", started_seconds=60)
+    assert sentences() == []
+
+    a_worker(silent_seconds=200, host="hangs too")
+    assert len(sentences()) == 1, "one new worker takes one place"
 
 
 def test_a_worker_that_is_silent_is_said_even_where_nothing_waits(letters: Letters) -> None:

@@ -39,7 +39,7 @@ def serve(
 @pytest.fixture(scope="session")
 def gateways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateways]:
     """Both gateways, which open payment pages and call no webhook."""
-    server = Gateways(port=free_port(), web_url="", asked=False)
+    server = Gateways(port=free_port(), web_url="")
     program = Supervised(
         [sys.executable, "-m", "skincare.local.gateways", "--port", server.url.rpartition(":")[2]],
         name="the gateways",

@@ -205,7 +205,7 @@ def test_with_webhooks_lost_doubled_and_late_each_order_ends_right(
 
 @pytest.mark.slow
 @both
-@lives(200)
+@lives(40)
 @given(steps=LIVES, fates=st.one_of(st.just([]), FATES))
 def test_many_lives_end_right(
     name: str, gateways: Simulator, steps: list[Any], fates: list[tuple[int, bool]]

@@ -27,6 +27,10 @@ REVIEWED = {
         "payments",
         "0006_attempts_and_holds",
     ): "its two unique constraints are together narrower than the one that they replace",
+    (
+        "payments",
+        "0012_refunds_by_hand",
+    ): "its unique constraint is on a table that the release before does not have",
 }
 
 

@@ -25,8 +25,8 @@ from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.local.deadline import wait_until
 from skincare.local.gateways.actions import act_on_invoice, act_on_snap
 from skincare.local.gateways.simulator import Simulator
+from tests.acceptance.api import Api
 from tests.acceptance.conftest import Stage
-from tests.acceptance.test_api import Api
 from tests.integration.gateways.conftest import SECRET_KEY, SERVER_KEY
 from tests.integration.orders.shop import a_product
 from tests.unit.payments import midtrans_notifications

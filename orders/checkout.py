@@ -6,6 +6,7 @@ Nothing slow happens here: no queue, no email, no search index, no gateway.
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import Any, Final
 from uuid import uuid4
 
@@ -129,7 +130,7 @@ def _place(
         language=language,
         network_hash=network_hash(address),
         total_rupiah=0,
-        expires_at=timezone.now() + Order.longest_wait(),
+        expires_at=timezone.now() + timedelta(minutes=settings.ORDER_WINDOW_MINUTES),
     )
     order.number = new_order_number(order.created_at)
     lines: list[OrderLine] = []

@@ -208,7 +208,7 @@ class Order(models.Model):
 
     @staticmethod
     def longest_wait() -> timedelta:
-        """How long an order waits that says nothing else."""
+        """How long an order of the release before waits, which says nothing itself."""
         return timedelta(hours=settings.UNPAID_ORDER_EXPIRES_HOURS)
 
 

@@ -18,6 +18,7 @@ _RANGES: Final[Mapping[str, Range]] = {
         1, 1_000, "a stranger can have so many sent to anybody"
     ),
     "EMAIL_TIMEOUT": Range(0.1, 60, "a provider that hangs holds a worker's process so long"),
+    "ORDER_WINDOW_MINUTES": Range(5, 1_440, "an order without a payment page keeps its stock"),
     "UNPAID_ORDER_EXPIRES_HOURS": Range(1, 720, "an unpaid order keeps its stock this long"),
     "UNPAID_ORDER_SWEEP_SECONDS": Range(1, 3_600, "expired orders keep their stock so long"),
     "CHECKOUT_MAX_LINES": Range(1, 500, "checkout locks this many products"),

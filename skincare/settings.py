@@ -307,7 +307,19 @@ EMAIL_RETRY_WAIT_SECONDS = (0.25, 0.5)
 # An email that the provider did not take goes through the outbox again: first, longest wait, end.
 PUT_OFF_SECONDS = (10.0, 3600.0)
 PUT_OFF_ENDS_AFTER_SECONDS = 24 * 3600
-UNPAID_ORDER_EXPIRES_HOURS = 24
+# How long an order keeps its stock unpaid: until its buyer opens a payment page, and by the way to
+# pay from then on; "" is a page with all ways.
+# https://docs.midtrans.com/docs/snap-advanced-feature (expiry of each method)
+ORDER_WINDOW_MINUTES = 30
+PAYMENT_WINDOW_MINUTES = {
+    "qris": 15,
+    "ewallet": 15,
+    "card": 30,
+    "virtual_account": 24 * 60,
+    "counter": 24 * 60,
+    "": 24 * 60,
+}
+UNPAID_ORDER_EXPIRES_HOURS = 24  # of an order of the release before, which has no window
 UNPAID_ORDER_SWEEP_SECONDS = 60.0
 # A notification whose order is not there is tried again so often, and so long.
 UNMATCHED_RETRY_SECONDS = 60.0

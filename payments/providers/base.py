@@ -92,7 +92,7 @@ class Purchase:
 
     - `return_url` is where the buyer goes afterwards.
     - `starts_at` and `minutes` say until when the buyer can pay.
-    - `way` limits the page to one way to pay (a key of `payments.windows.WAYS`), "" for all.
+    - `way` limits the page to one way to pay (of `payments.windows.WAYS`), "" for all.
     """
 
     order_number: str

@@ -57,6 +57,17 @@ def test_the_relays_two_waits_are_two_that_grow(pair: Any, settings: Any) -> Non
     assert [e.id for e in run_checks()] == ["events.E007"]
 
 
+@pytest.mark.parametrize(
+    "wrong", [{"card": 4}, {"card": 1441}, {"card": "30"}, {"card": True}, {"cash": 30}, {"": None}]
+)
+def test_a_way_to_pay_without_a_window_that_works_is_refused(
+    wrong: dict[str, Any], settings: Any
+) -> None:
+    settings.PAYMENT_WINDOW_MINUTES = settings.PAYMENT_WINDOW_MINUTES | wrong
+
+    assert [e.id for e in run_checks()] == ["payments.E001"]
+
+
 @pytest.mark.parametrize("waits", [(), (0,), (0, 0), (0.0, 0.01, 0.0), (0.01,) * 4])
 def test_any_number_of_tries_that_the_checks_accept_is_made(
     waits: tuple[float, ...], settings: Any, monkeypatch: pytest.MonkeyPatch

@@ -64,7 +64,7 @@ def test_the_task_hands_its_event_to_the_consumer(
     document = OutboxEvent.objects.get().payload
     assert current_app.tasks["orders.order_confirmed"].name == order_confirmed.name
 
-    order_confirmed.push_request(hostname="worker@host", receive_count=3)
+    order_confirmed.push_request(hostname="worker@host", receive_count=3, resumes=None)
     try:
         order_confirmed.run(document)
     finally:

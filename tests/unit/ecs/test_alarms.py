@@ -13,7 +13,7 @@ from django.conf import settings
 from structlog.testing import capture_logs
 
 from ecs.template import Deployed, deployed, load, names
-from payments import reconciliation, windows
+from payments import reconciliation
 from payments.asking_times import AFTER_EXPIRY
 from skincare.events.schema import PAYMENT_PROCESSED
 from skincare.telemetry.metrics import NAMESPACE, UNITS, count
@@ -255,10 +255,10 @@ def test_an_attempt_is_open_too_long_only_when_no_page_lives_so_long(
     alarms: dict[str, dict[str, Any]],
 ) -> None:
     alarm = alarms["attempts-open"]
-    longest = max(windows.WAYS.values())
+    longest = max(settings.PAYMENT_WINDOW_MINUTES.values())
 
     # A page is opened up to so long after its order, and asked for after its end.
-    latest = timedelta(minutes=longest + windows.WITHOUT_ATTEMPT_MINUTES)
+    latest = timedelta(minutes=longest + settings.ORDER_WINDOW_MINUTES)
     assert reconciliation._AGES[alarm["MetricName"]] > latest + AFTER_EXPIRY
     assert alarm["Statistic"] == "Maximum"  # each relay reports them all
     assert alarm["Period"] >= reconciliation.GAUGE_SECONDS

@@ -28,7 +28,8 @@ RELEASES = ("old", "new")
 #: How the release before is started; it is not told of what came after it.
 OLD_WEB = (sys.executable, "-m", "gunicorn", "skincare.wsgi", "--workers=1", "--threads=4")
 SKU = "CLN-GEL-100"
-WAIT = 60.0
+#: A poll of the worker before may take a message along, which is hidden for 120 seconds then.
+WAIT = 180.0
 
 
 class SideBySide(Stack):

@@ -50,7 +50,7 @@ class Step:
 
 def steps(heading: str) -> list[list[Step]]:
     """The commands below this heading, in the blocks in which they stand."""
-    section = RUNBOOK.split(f"### {heading}\n")[1].split("\n#")[0]
+    section = RUNBOOK.split(f"## {heading}\n")[1].split("\n#")[0]
     blocks = []
     for block in re.findall(r"```console\n(.*?)```", section, re.DOTALL):
         found: list[Step] = []
@@ -77,6 +77,8 @@ def run(block: list[Step], **ids: str) -> None:
             if error.returncode != 1:
                 raise
         for expected in step.lines:
+            for name, value in ids.items():
+                expected = expected.replace(name, value)
             pattern = ".*".join(re.escape(part.strip()) for part in expected.split("…"))
             assert re.search(pattern, out.getvalue()), f"{line} printed:\n{out.getvalue()}"
 

@@ -114,10 +114,11 @@ def opened(
         query: str = "",
     ) -> BaseDatabaseWrapper:
         url = f"postgresql://{info['user']}@{name}:{server.port}/{info['dbname']}"
-        given = {"DATABASE_URL": f"{url}?hostaddr=127.0.0.1{query}", "DATABASE_CA_BUNDLE": str(ca)}
+        given = {"DATABASE_URL": f"{url}{query}", "DATABASE_CA_BUNDLE": str(ca)}
         settings = database(
             Environment(given), default_url="", ca_bundle=BUNDLE, in_production=in_production
         )
+        settings["OPTIONS"]["hostaddr"] = "127.0.0.1"  # what the name would resolve to
         connection = ConnectionHandler({"default": settings})["default"]
         all_opened.append(connection)
         connection.ensure_connection()
@@ -154,7 +155,7 @@ def test_a_certificate_of_an_unknown_authority_is_refused(
 def test_preflight_names_a_connection_that_anybody_could_be_at_the_end_of(
     opened: Callable[..., BaseDatabaseWrapper], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    weak = opened(in_production=False, query="&sslmode=require")
+    weak = opened(in_production=False, query="?sslmode=require")
     monkeypatch.setattr(deployment_checks, "connection", weak)
 
     assert deployment_checks._database_tls().problem.startswith(

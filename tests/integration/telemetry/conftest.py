@@ -116,6 +116,7 @@ def _tempt(stack: Stack) -> list[str]:
             timeout=10,
         ),
         lambda: requests.post(f"{web}/v1/webhooks/xendit", data=token * 9000, timeout=10),
+        lambda: requests.post(f"{web}/v1/checkout", data=token * 9000, timeout=10),
     ):
         call()
     _send_raw(web, f"GET /v1/products?q={token} HTTP/9.9\r\nX-Note: {person}\r\n\r\n")

@@ -68,7 +68,7 @@ def table(verdict: Verdict, havoc: Havoc, buyers: Buyers, seconds: float) -> str
         ("products whose stock does not add up", len(verdict.wrong_on_the_shelf), "0"),
         ("orders whose money does not agree", len(verdict.disagreements), "0"),
         ("buyers with an email too few or too many", len(verdict.emails_missing), "0"),
-        ("claims taken again, as their worker was cut off", verdict.claims_taken_again, ""),
+        ("claims taken again: a worker cut off, an email put off", verdict.claims_taken_again, ""),
         (
             "emails repeated (same Message-ID)",
             verdict.emails_repeated,

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from itertools import product
 from uuid import uuid4
@@ -12,7 +13,7 @@ import pytest
 import requests
 
 from orders.models import Order, Product
-from skincare.local.deadline import wait_until
+from skincare.local.deadline import busyness, wait_until
 from tests.integration.orders.shop import a_product
 from tests.integration.orders.together import together
 from tests.integration.web.conftest import RawClient, Web
@@ -208,6 +209,7 @@ def test_a_request_that_is_being_sent_at_the_end_is_answered(
     wait_until(
         lambda: "Handling signal: term" in web.log.read_text(), seconds=20, what="the signal"
     )
+    time.sleep(2 * busyness())  # each process looks every second whether it has to end
     client.send("\r\n")
 
     head = client.answer().partition("\r\n\r\n")[0]

@@ -32,6 +32,7 @@ from skincare.sqs.queues import create_queue_pair, depth
 from tests.acceptance.processes import LocalBroker, LocalWorker, ProcessHandle, worker_command
 from tests.acceptance.settings import SQS_POLICY
 from tests.conftest import QueuePair
+from tests.faults.proxy import FaultProxy
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -263,3 +264,16 @@ class PaidOrder:
 def shop(transactional_db: None, stage: Stage, sqs_client: "SQSClient") -> Shop:
     catalogue.seed()
     return Shop(stage.app, sqs_client, stage.queues, stage.folder)
+
+
+@pytest.fixture(scope="module")
+def shared_proxy(sqs_server: str) -> Iterator[FaultProxy]:
+    with FaultProxy(sqs_server) as running:
+        yield running
+
+
+@pytest.fixture
+def proxy(shared_proxy: FaultProxy) -> Iterator[FaultProxy]:
+    """The API's way to SQS; the workers have their own."""
+    yield shared_proxy
+    shared_proxy.clear()

@@ -24,19 +24,6 @@ MUCH_LESS_THAN_SQS_TIMEOUTS = 2.0  # seconds
 
 
 @pytest.fixture(scope="module")
-def shared_proxy(sqs_server: str) -> Iterator[FaultProxy]:
-    with FaultProxy(sqs_server) as running:
-        yield running
-
-
-@pytest.fixture
-def proxy(shared_proxy: FaultProxy) -> Iterator[FaultProxy]:
-    """The API's way to SQS; the workers have their own."""
-    yield shared_proxy
-    shared_proxy.clear()
-
-
-@pytest.fixture(scope="module")
 def api(
     shared_stage: Stage, shared_proxy: FaultProxy, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Api]:

@@ -50,21 +50,8 @@ HANDFUL = 6  # emails to one buyer in an hour: a few of payments, and the order'
 
 
 @pytest.fixture(scope="module")
-def proxy_of_all(sqs_server: str) -> Iterator[FaultProxy]:
-    with FaultProxy(sqs_server) as running:
-        yield running
-
-
-@pytest.fixture
-def proxy(proxy_of_all: FaultProxy) -> Iterator[FaultProxy]:
-    """The API's way to SQS; the worker has its own."""
-    yield proxy_of_all
-    proxy_of_all.clear()
-
-
-@pytest.fixture(scope="module")
 def api(
-    shared_stage: Stage, proxy_of_all: FaultProxy, tmp_path_factory: pytest.TempPathFactory
+    shared_stage: Stage, shared_proxy: FaultProxy, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Api]:
     """The API of a shop whose checkout has ceased to offer Xendit."""
     environment = {
@@ -72,7 +59,7 @@ def api(
         "PAYMENT_PROVIDERS": "midtrans,sandbox",
         "XENDIT_CALLBACK_TOKEN": XENDIT_TOKEN,
     }
-    with Api(environment, tmp_path_factory.mktemp("money"), proxy_of_all.url) as running:
+    with Api(environment, tmp_path_factory.mktemp("money"), shared_proxy.url) as running:
         yield running
 
 

@@ -1,7 +1,6 @@
 """Five faults of a real shop, each found and mended by the words of the runbook, nothing else."""
 
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -11,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
-from celery import Celery
-from django.conf import settings as project
 from django.contrib.auth import get_user_model
 from django.test import Client
 from django.urls import reverse
@@ -25,19 +22,18 @@ from orders.status import OrderStatus
 from payments.models import Payment
 from skincare.events import relay
 from skincare.events.models import OutboxEvent, ProcessedEvent
-from skincare.events.routing import adapt
 from skincare.local.deadline import wait_until
 from skincare.local.servers import MailServer
 from skincare.local.sqs import free_port
 from skincare.local.supervised import Supervised
 from skincare.operations.groups import FINANCE
 from skincare.operations.models import WorkerReport
-from skincare.sqs import configure
 from skincare.sqs.queues import depth
 from tests.acceptance.browser.conftest import with_its_permissions
 from tests.acceptance.conftest import Stage, start_worker
 from tests.faults.faults import Denied
 from tests.faults.proxy import FaultProxy
+from tests.integration.operations.sending import send_to
 from tests.integration.operations.test_runbook_faults import run, steps
 from tests.integration.payments.gateways import midtrans_posts
 from tests.unit.payments import midtrans_notifications
@@ -54,9 +50,6 @@ pytestmark = [
 POLL_ENDS = 1.5  # seconds after which no poll of a frozen worker takes a message (settings.py)
 LATE = timedelta(minutes=5)  # what is older than that is told to be late
 SetUp = Callable[..., AbstractContextManager[Stage]]
-
-#: The application that settings.CELERY_APP names in these tests; made anew for each.
-app: Celery
 
 
 @pytest.fixture
@@ -75,17 +68,9 @@ def look_at(
     def looking(stage: Stage) -> None:
         settings.ORDER_EVENTS_QUEUE_URL = stage.queues.url
         settings.SQS_ENDPOINT_URL = proxy.url
-        made = Celery("runbook", set_as_current=False)
-        configure(
-            made,
-            policy=project.SQS_POLICY,
-            queues={"orders": stage.queues.url},
-            region=project.AWS_REGION,
-            endpoint_url=proxy.url,
-            adapter=adapt,
+        send_to(
+            stage.queues.url, endpoint_url=proxy.url, settings=settings, monkeypatch=monkeypatch
         )
-        monkeypatch.setattr(sys.modules[__name__], "app", made, raising=False)
-        settings.CELERY_APP = f"{__name__}.app"
 
     return looking
 

@@ -1,12 +1,10 @@
 """The database put back to an earlier time, and brought up to date by the runbook's words alone."""
 
-import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from celery import Celery
 from django.contrib.auth import get_user_model
 from django.core import mail
 from django.db import connection
@@ -24,10 +22,10 @@ from skincare.events.routing import adapt
 from skincare.events.schema import parse_event
 from skincare.local.gateways.simulator import Simulator
 from skincare.operations.models import WorkerReport
-from skincare.sqs import configure
 from skincare.sqs.decoder import decode
 from skincare.sqs.outcome import Terminal
 from tests.integration.operations.conftest import Letters, as_celery
+from tests.integration.operations.sending import send_to
 from tests.integration.operations.test_runbook_faults import run, steps
 from tests.integration.payments import test_refunding as refunding
 from tests.integration.payments.gateways import an_order, published
@@ -40,24 +38,16 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HEADING = "The database was restored to an earlier time"
 PART = 50_000  # rupiah
 
-#: The application that settings.CELERY_APP names in these tests; a new one for each.
-app: Celery
-
 
 @pytest.fixture(autouse=True)
 def sending_app(letters: Letters, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the relay sends by goes to this test's queue."""
-    made = Celery("restored-database-test", set_as_current=False)
-    configure(
-        made,
-        policy=settings.SQS_POLICY,
-        queues={"orders": letters.pair.url},
-        region=settings.AWS_REGION,
+    send_to(
+        letters.pair.url,
         endpoint_url=settings.SQS_ENDPOINT_URL,
-        adapter=adapt,
+        settings=settings,
+        monkeypatch=monkeypatch,
     )
-    monkeypatch.setattr(sys.modules[__name__], "app", made, raising=False)
-    settings.CELERY_APP = f"{__name__}.app"
 
 
 @pytest.fixture

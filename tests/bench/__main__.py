@@ -89,11 +89,15 @@ def main() -> int:
                 # Who comes first takes turns, too.
                 for subject in subjects if number % 2 == 0 else reversed(subjects):
                     part.measure(subject)
-            tables += part.tables()
-    tables.append(goals(bench.numbers))
+            for table in part.tables():
+                _print(table)
+                tables.append(table)
+    concluded = [goals(bench.numbers)]
     if options.against:
-        tables.append(_against(bench, subjects[0]))
-    _write(bench, [table for table in tables if table.rows])
+        concluded.append(_against(bench, subjects[0]))
+    for table in concluded:
+        _print(table)
+    _write(bench, tables + concluded)
     for fault in bench.faults:
         print(f"FAILED: {fault}")
     return 1 if bench.faults else 0
@@ -144,13 +148,20 @@ def _against(bench: Bench, other: Subject) -> Table:
     )
 
 
+def _print(table: Table) -> None:
+    """Print it as soon as it is known: what is cut off later has said something."""
+    if table.rows:
+        print(table.plain(), end="\n\n", flush=True)
+
+
 def _write(bench: Bench, tables: list[Table]) -> None:
     about = machine(bench.server.name)
     notes = "\n".join(f"- {note}" for note in Consumers.notes())
-    print("\n\n".join([about, *(table.plain() for table in tables), notes]))
+    print("\n\n".join([about, notes]))
+    known = [table.markdown() for table in tables if table.rows]
     report = SMALL_REPORT if bench.small else REPORT
     report.parent.mkdir(exist_ok=True)
-    report.write_text("\n\n".join([about, *(table.markdown() for table in tables), notes]) + "\n")
+    report.write_text("\n\n".join([about, *known, notes]) + "\n")
     print(f"\nwritten to {report.relative_to(ROOT)}")
 
 

@@ -2,7 +2,7 @@
 
     python -m skincare.local.mail_server --folder FOLDER --smtp-port N --page-port N
 
-Both ports are of 127.0.0.1. Nothing is ever sent on.
+Nothing is ever sent on.
 """
 
 import argparse
@@ -158,21 +158,21 @@ def summary(file: Path) -> dict[str, Any]:
     return {"ID": file.name, "Subject": str(message["Subject"]), "Date": str(message["Date"])}
 
 
-async def serve(folder: Path, *, smtp_port: int, page_port: int) -> None:
+async def serve(folder: Path, *, host: str, smtp_port: int, page_port: int) -> None:
     """Serve until SIGTERM or SIGINT."""
     folder.mkdir(parents=True, exist_ok=True)
     handler = type("FolderPage", (Page,), {"folder": folder})
-    page = ThreadingHTTPServer(("127.0.0.1", page_port), handler)
+    page = ThreadingHTTPServer((host, page_port), handler)
     threading.Thread(target=page.serve_forever, daemon=True).start()
     loop = asyncio.get_running_loop()
     keeper = Keeper(folder)
     smtp = await loop.create_server(
-        lambda: SMTP(keeper, hostname="localhost", enable_SMTPUTF8=True), "127.0.0.1", smtp_port
+        lambda: SMTP(keeper, hostname="localhost", enable_SMTPUTF8=True), host, smtp_port
     )
     stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    print(f"SMTP at 127.0.0.1:{smtp_port}, page at http://127.0.0.1:{page_port}/", flush=True)
+    print(f"SMTP at {host}:{smtp_port}, page at http://{host}:{page_port}/", flush=True)
     await stopped.wait()
     smtp.close()
     page.shutdown()
@@ -181,10 +181,18 @@ async def serve(folder: Path, *, smtp_port: int, page_port: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--host", default="127.0.0.1", help="default: %(default)s")
     parser.add_argument("--smtp-port", type=int, required=True)
     parser.add_argument("--page-port", type=int, required=True)
     options = parser.parse_args()
-    asyncio.run(serve(options.folder, smtp_port=options.smtp_port, page_port=options.page_port))
+    asyncio.run(
+        serve(
+            options.folder,
+            host=options.host,
+            smtp_port=options.smtp_port,
+            page_port=options.page_port,
+        )
+    )
 
 
 if __name__ == "__main__":

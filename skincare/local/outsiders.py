@@ -110,6 +110,12 @@ class Clerk:
         self._browser = requests.Session()
         self._post("/admin/login/", username=name, password=password, next="/admin/")
 
+    def read(self, path: str) -> str:
+        """The page's HTML."""
+        answer = self._browser.get(f"{self._url}{path}", timeout=TIMEOUT)
+        answer.raise_for_status()
+        return answer.text
+
     def decide(self, path: str, **form: str) -> bool:
         """Send the form of a page with these values; returns whether it was taken."""
         return 'class="success"' in self._post(path, **form)

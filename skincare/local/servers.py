@@ -3,7 +3,6 @@
 To add one, write its class and name it in `Stack.servers`.
 """
 
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +13,9 @@ class LocalServer(Protocol):
     name: str
     """Of its log file too."""
 
+    ports: tuple[int, ...]
+    """Of 127.0.0.1, at which it listens when it is ready."""
+
     def command(self) -> Sequence[str]:
         """What is run; with the shop's environment, and ended with the stack."""
 
@@ -23,9 +25,6 @@ class LocalServer(Protocol):
     def directions(self) -> dict[str, str]:
         """What a developer has to know of it: a name and an address."""
 
-    def is_ready(self) -> bool:
-        """Whether it answers by now."""
-
 
 class MailServer:
     """Keeps the shop's emails in a folder and shows them (mail_server.py)."""
@@ -34,6 +33,7 @@ class MailServer:
 
     def __init__(self, folder: Path, *, smtp_port: int, page_port: int) -> None:
         self.folder = folder
+        self.ports: tuple[int, ...] = (smtp_port, page_port)
         self.smtp_port = smtp_port
         self.page_url = f"http://127.0.0.1:{page_port}/"
         self._page_port = page_port
@@ -50,9 +50,6 @@ class MailServer:
     def directions(self) -> dict[str, str]:
         return {"emails": self.page_url}
 
-    def is_ready(self) -> bool:
-        return listens(self.smtp_port) and listens(self._page_port)
-
 
 class Gateways:
     """Midtrans and Xendit, simulated (skincare.local.gateways); they call the shop's webhooks."""
@@ -61,6 +58,7 @@ class Gateways:
 
     def __init__(self, *, port: int, web_url: str) -> None:
         self.url = f"http://127.0.0.1:{port}"
+        self.ports: tuple[int, ...] = (port,)
         self._port = port
         self._web_url = web_url
 
@@ -83,9 +81,6 @@ class Gateways:
     def directions(self) -> dict[str, str]:
         return {"payment gateways": f"{self.url}/control/state"}
 
-    def is_ready(self) -> bool:
-        return listens(self._port)
-
 
 class ShopWindow:
     """The page that buyers use (skincare.local.window): SHOP_URL leads to it."""
@@ -94,6 +89,7 @@ class ShopWindow:
 
     def __init__(self, *, port: int, web_url: str, mail_url: str) -> None:
         self.url = f"http://127.0.0.1:{port}"
+        self.ports: tuple[int, ...] = (port,)
         self._port = port
         self._web_url = web_url
         self._mail_url = mail_url
@@ -109,15 +105,3 @@ class ShopWindow:
 
     def directions(self) -> dict[str, str]:
         return {"shop window": f"{self.url}/  <- buy here first"}
-
-    def is_ready(self) -> bool:
-        return listens(self._port)
-
-
-def listens(port: int) -> bool:
-    """Whether somebody takes connections at this port of 127.0.0.1."""
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True

@@ -94,6 +94,8 @@ class SQSServer:
         self._server.stop()
 
     def _answers(self) -> bool:
+        if not self._server.listens(self.port):
+            return False  # whoever answers there, it is another program
         try:
             urllib.request.urlopen(f"{self.endpoint_url}/_ministack/health", timeout=5).close()  # noqa: S310
         except (urllib.error.URLError, ConnectionError, TimeoutError):

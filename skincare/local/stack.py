@@ -52,7 +52,8 @@ class Stack:
         self.emails = folder / "emails"
         self.kept = Kept(folder / "kept.json")
         self.has_own_database = not os.environ.get("DATABASE_URL")
-        self.web_url = f"http://127.0.0.1:{web_port or self.kept.port('web')}"
+        self._web_port = web_port or self.kept.port("web")
+        self.web_url = f"http://127.0.0.1:{self._web_port}"
         self.midtrans_server_key = self.kept.secret("Midtrans server key")
         self.xendit_callback_token = self.kept.secret("Xendit callback token")
         self.xendit_secret_key = f"xnd_development_{self.kept.secret('Xendit secret key')}"
@@ -90,7 +91,7 @@ class Stack:
                 for server in self.servers
             ]
             for server, program in programs:
-                program.wait_ready(server.is_ready, seconds=START_SECONDS)
+                program.wait_listening(*server.ports, seconds=START_SECONDS)
             self.manage("migrate", "--no-input")
             self.manage("seed_catalogue")
             self.worker = self.start_worker()
@@ -214,8 +215,12 @@ class Stack:
         return self._health.exists()
 
     def web_answers(self) -> bool:
+        """Whether the API answers, and not another program that has taken its port."""
         try:
-            return requests.get(f"{self.web_url}/readyz", timeout=5).ok
+            return (
+                self.web.listens(self._web_port)
+                and requests.get(f"{self.web_url}/readyz", timeout=5).ok
+            )
         except requests.RequestException:
             return False
 

@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Self
 
+import psutil
+
 from skincare.local import watchdog
 from skincare.local.deadline import wait_until
 from skincare.local.unprivileged import User
@@ -101,6 +103,28 @@ class Supervised:
         if not self.running:
             status = self._watchdog.returncode
             raise ProgramError(f"{self.name} ended with status {status}\n{self.log_tail()}")
+
+    def listens(self, *ports: int) -> bool:
+        """Whether it, or a process that it started, takes connections at all these TCP ports.
+
+        That somebody answers there is not enough: another program may have taken a port after it
+        was found free.
+        """
+        try:
+            program = psutil.Process(self.pid)
+            found = {
+                connection.laddr.port
+                for process in (program, *program.children(recursive=True))
+                for connection in process.net_connections("tcp")
+                if connection.status == psutil.CONN_LISTEN
+            }
+        except psutil.NoSuchProcess:
+            return False
+        return found.issuperset(ports)
+
+    def wait_listening(self, *ports: int, seconds: float = 30.0) -> None:
+        """Wait until it listens at these ports. Raises ProgramError as `wait_ready` does."""
+        self.wait_ready(lambda: self.listens(*ports), seconds=seconds)
 
     def restart(self, with_signal: signal.Signals | None = None) -> None:
         """Stop the program with this signal (default SIGTERM), start the same command again."""

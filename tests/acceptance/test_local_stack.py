@@ -8,7 +8,9 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import psutil
@@ -17,7 +19,8 @@ import requests
 
 from skincare.local.deadline import wait_until
 from skincare.local.run import PORT
-from skincare.local.stack import PROJECT
+from skincare.local.stack import PROJECT, Stack
+from skincare.local.supervised import ProgramError
 from tests.acceptance.local_run import Run, environment, started
 
 pytestmark = pytest.mark.timeout(300)
@@ -93,6 +96,34 @@ def test_a_day_of_a_developer(tmp_path: Path, taken_port: int) -> None:
         )
         assert len(list((folder / "emails").glob("*.eml"))) == 1
         stopped(again)
+
+
+@pytest.fixture
+def well_answered_port() -> Iterator[int]:
+    """Somebody else's server, to whom all is well."""
+
+    class Well(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+    with HTTPServer(("127.0.0.1", 0), Well) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+@pytest.mark.slow
+def test_another_program_that_has_taken_the_port_is_not_taken_for_the_api(
+    tmp_path: Path, well_answered_port: int
+) -> None:
+    assert requests.get(f"http://127.0.0.1:{well_answered_port}/readyz", timeout=5).ok
+
+    with (
+        pytest.raises(ProgramError, match="the web ended with status 1"),
+        Stack(tmp_path, web_port=well_answered_port),
+    ):
+        pass
 
 
 def the_file_reaches_everything(run: Run) -> None:

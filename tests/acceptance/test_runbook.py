@@ -177,7 +177,7 @@ def test_the_email_provider_is_down(
 
         run(found)
         with Supervised(provider.command(), name="the email provider") as server:
-            server.wait_ready(provider.is_ready)
+            server.wait_listening(*provider.ports)
             run(by_hand, EVENT_ID=waiting.get().event_id)
             wait_until_done(order, 1)
             run(mended)

@@ -51,7 +51,7 @@ def gateways(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateways]:
         },
         log=Path(tmp_path_factory.mktemp("gateways")) / "gateways.log",
     )
-    program.wait_ready(server.is_ready, seconds=60)
+    program.wait_listening(*server.ports, seconds=60)
     yield server
     program.stop()
 

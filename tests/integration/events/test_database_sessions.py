@@ -216,7 +216,7 @@ def pgbouncer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             os.chown(path, owner.uid, owner.gid)
     process = Supervised([program, str(ini)], name="PgBouncer", user=owner, remove=folder)
     try:
-        process.wait_ready(lambda: _listens(port))
+        process.wait_listening(port)
         with monkeypatch.context() as patch:
             for name, value in {"HOST": "127.0.0.1", "PORT": port}.items():
                 patch.setitem(connection.settings_dict, name, value)
@@ -225,14 +225,6 @@ def pgbouncer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             connection.close()
     finally:
         process.stop()
-
-
-def _listens(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), timeout=1).close()
-    except OSError:
-        return False
-    return True
 
 
 def test_a_pooler_in_transaction_mode_has_the_limits_in_every_transaction(pgbouncer: None) -> None:

@@ -348,6 +348,7 @@ WEB_QUEUE_SECONDS = 10
 WEB_RETRY_AFTER_SECONDS = 5  # Retry-After of requests refused because too many wait already
 RELAY_IN_PROCESS = True  # a process that publishes also relays; off in tests
 RELAY_SWEEP_SECONDS = 5.0
+RELAY_PAUSE_SECONDS = 0.1  # between looks in a rush: what comes meanwhile goes out in one call
 RELAY_ROWS = 500  # rows leased at a time, sent in batches of ten
 RELAY_LEASE_SECONDS = 30  # then another relay sends what is not marked sent
 RELAY_BATCHES_IN_FLIGHT = 8  # while there is a backlog; one after the other otherwise

@@ -24,6 +24,7 @@ DAYS: Final = Range(1, 36_500, "it is a number of days")
 _RANGES: Final[Mapping[str, Range]] = {
     "CLAIM_LEASE_SECONDS": Range(1, 43_200, "it is at most SQS's longest visibility timeout"),
     "RELAY_SWEEP_SECONDS": Range(0.1, 300, "an event of a dead process waits for it"),
+    "RELAY_PAUSE_SECONDS": Range(0, 5, "an event waits for it where many come"),
     "RELAY_ROWS": Range(1, 1_000, "this many rows are held in memory while SQS is called"),
     "RELAY_LEASE_SECONDS": Range(30, 3_600, "the rows of a relay that died wait for its end"),
     "RELAY_BATCHES_IN_FLIGHT": Range(1, 9, "each needs a connection of Celery's pool of ten"),

@@ -137,7 +137,7 @@ def _send(rows: Sequence[_Row], *, in_flight: int) -> tuple[dict[str, _Failure],
             if len(found) == len(batch) and not any(f.sender_fault for f in found.values()):
                 broken.append(next(iter(found.values())))
 
-    if in_flight == 1:
+    if in_flight == 1 or len(rows) <= _BATCH:
         for batch in _batches(rows):
             send(batch)
     else:
@@ -296,7 +296,7 @@ class Relay:
             close_old_connections()
             relayed = run_once()
             in_flight = 1
-            while relayed.sent and not self._stopped.is_set():
+            while relayed.sent and not self._stopped.wait(self._breath(relayed)):
                 # Whatever is left after a pass is a backlog: go on faster, step by step.
                 in_flight = min(in_flight * 2, settings.RELAY_BATCHES_IN_FLIGHT)
                 relayed = run_once(in_flight=in_flight)
@@ -307,6 +307,13 @@ class Relay:
             log.warning("relay_failed", error=type(error).__name__, exc_info=error)
         self._failures = 0 if works else self._failures + 1
         return works
+
+    @staticmethod
+    def _breath(relayed: Relayed) -> float:
+        """Return the seconds until the next look: in a rush a pass for each commit would cost the
+        process more than the requests do. A backlog does not wait.
+        """
+        return settings.RELAY_PAUSE_SECONDS if relayed.sent < settings.RELAY_ROWS else 0.0
 
     def _pause(self) -> float:
         # Spread, so that many relays do not sweep in step.

@@ -213,6 +213,40 @@ def test_the_thread_sends_what_is_committed_and_sweeps_what_was_left(
     assert sent == {event.event_id: 1 for event in left + fresh}
 
 
+def test_in_a_rush_one_call_takes_what_several_commits_left(
+    queue_pair: QueuePair, sqs_client: "SQSClient", proxy: FaultProxy, settings: Any
+) -> None:
+    settings.RELAY_IN_PROCESS = True
+    settings.RELAY_PAUSE_SECONDS = 5.0  # far longer than ten commits take
+    try:
+        first = published(1)
+        wait_until(lambda: unsent() == 0, seconds=10, what="a lone event, which is sent at once")
+        rush = [event for _ in range(10) for event in published(1)]
+        settings.RELAY_PAUSE_SECONDS = 0.1
+        wait_until(lambda: unsent() == 0, seconds=20, what="the rush")
+    finally:
+        stop_thread()
+
+    assert [call.entries for call in proxy.calls("SendMessageBatch")] == [1, 10]
+    sent = task_ids(sqs_client, queue_pair.url)
+    assert sent == {event.event_id: 1 for event in first + rush}
+
+
+def test_a_relay_that_pauses_in_a_rush_ends_at_once(settings: Any) -> None:
+    settings.RELAY_PAUSE_SECONDS = 60.0
+    published(1)
+    passing = Relay()
+    passing.wake()
+    thread = threading.Thread(target=passing.run)
+    thread.start()
+    wait_until(lambda: unsent() == 0, seconds=10, what="the event")
+
+    passing.stop()
+    thread.join(timeout=10)
+
+    assert not thread.is_alive()
+
+
 def stop_thread() -> None:
     running, thread = relay._relay, relay._thread
     assert running is not None

@@ -48,6 +48,7 @@ IDENTITY_FIELDS: Final = (
     "amount_rupiah",
     "created_at",
 )
+_UNSTORABLE: Final = re.compile(r"[\x00\ud800-\udfff]")
 _MAX_AMOUNT: Final = 2**63 - 1
 _MAX_DEPTH: Final = 32  # levels of lists and objects within one extra key
 
@@ -151,7 +152,7 @@ def _refuse_unstorable(field: str, value: object) -> None:
 
 def is_storable(text: str) -> bool:
     """Whether PostgreSQL can store the text: it has neither NUL nor a lone surrogate."""
-    return "\x00" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
+    return _UNSTORABLE.search(text) is None
 
 
 def _printable(text: str) -> str:

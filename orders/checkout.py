@@ -32,6 +32,7 @@ from orders.hoarding import check_unpaid, network_hash, one_at_a_time, with_unpa
 from orders.idempotency import check_key, claim_key, scope_of
 from orders.models import GUEST, SKU_PATTERN, Order, OrderLine, Product
 from orders.order_numbers import new_order_number
+from orders.rows import insert
 from orders.sentences import Sentence
 from skincare.events.outbox import publish
 from skincare.events.schema import ORDER_CONFIRMED, Event, new_event_id
@@ -171,8 +172,8 @@ def _place(
 
 def _make(order: Order, lines: Sequence[OrderLine]) -> None:
     """Write the order, its event and its payment, and take its stock. Raises `NotEnoughStock`."""
-    order.save(force_insert=True)
-    OrderLine.objects.bulk_create(lines)
+    insert(order)
+    insert(*lines)
     event = _order_confirmed(order)
     publish(event)
     payment_methods.get(order.payment_method).open(order)

@@ -16,7 +16,6 @@ from uuid import UUID
 import structlog
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
-from django.db import connection
 from django.template.loader import render_to_string
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
@@ -32,6 +31,7 @@ from orders.sentences import Language, in_language
 from orders.status import OrderStatus
 from skincare.events.claim import HOLDS, Claim
 from skincare.events.schema import new_event_id
+from skincare.events.statements import prepared_cursor
 
 log = structlog.get_logger(__name__)
 
@@ -127,7 +127,7 @@ def _send(kind: str, order: Order, event_id: str, held: Claim | None, **context:
 #: once.
 _WRITE_SENT: Final = f"""
 INSERT INTO orders_sentemail (order_id, kind, event_id, sent_at)
-SELECT %(order_id)s, %(kind)s, %(event_id)s, clock_timestamp()
+SELECT %(order_id)s, %(kind)s, %(event_id)s::text, clock_timestamp()
 WHERE %(most)s > (
     SELECT count(*) FROM orders_sentemail
     WHERE order_id = %(order_id)s AND event_id <> %(event_id)s
@@ -156,7 +156,7 @@ def _may_send(kind: str, order: Order, event_id: str, held: Claim | None) -> boo
         "is_wanted": order.paid_at is not None or not settings.LIMIT_BUYERS,
         "most_unpaid": settings.UNPAID_EMAILS_PER_ADDRESS_AND_DAY,
     }
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_WRITE_SENT, parameters)
         is_written = cursor.rowcount == 1
     if not is_written and held is not None:

@@ -11,7 +11,6 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
 
 from orders.exceptions import (
     IdempotencyKeyReused,
@@ -20,6 +19,7 @@ from orders.exceptions import (
 )
 from orders.models import GUEST, CheckoutRequest
 from orders.sentences import Sentence
+from skincare.events.statements import prepared_cursor
 
 _VISIBLE_ASCII: Final = re.compile(r"[\x21-\x7e]+\Z")
 
@@ -55,7 +55,7 @@ def body_hash(body: dict[str, Any]) -> str:
 #: its foreign key is checked when the transaction commits.
 _CLAIM: Final = """
 INSERT INTO orders_checkoutrequest (scope, key, body_hash, order_id, response, created_at)
-SELECT %(place)s, %(key)s, %(hash)s, %(order)s::uuid, %(response)s::jsonb, clock_timestamp()
+SELECT %(place)s, %(key)s::text, %(hash)s, %(order)s::uuid, %(response)s::jsonb, clock_timestamp()
 WHERE NOT EXISTS (SELECT FROM orders_checkoutrequest WHERE scope = %(scope)s AND key = %(key)s)
 ON CONFLICT (scope, key) DO NOTHING
 """
@@ -90,7 +90,7 @@ def claim_key(
     }
     known = None
     for place in _places(scope):
-        with connection.cursor() as cursor:
+        with prepared_cursor() as cursor:
             cursor.execute(_CLAIM, {**values, "place": place})
             if cursor.rowcount == 1:  # Django's own way does not say whether it inserted
                 return None

@@ -12,7 +12,8 @@ from uuid import UUID
 
 from django.db import connection
 
-from orders.models import Order
+from orders.models import Order, OrderLine, Product
+from skincare.events.statements import prepared_cursor
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,39 @@ def write_order(
     )
 
 
+_LINE: Final = [field.attname for field in OrderLine._meta.concrete_fields]
+#: Each line of an order, and what the order holds of its product by the movements. Of the product
+#: only what an email shows is read.
+_LINES: Final = f"""
+SELECT {", ".join(f"line.{name}" for name in _LINE)}, product.picture,
+       COALESCE(sum(reserved_delta), 0), COALESCE(-sum(stock_delta), 0)
+FROM orders_orderline AS line
+JOIN orders_product AS product ON product.id = line.product_id
+LEFT JOIN orders_stockmovement AS movement
+    ON movement.order_id = line.order_id AND movement.product_id = line.product_id
+WHERE line.order_id = %s
+GROUP BY line.id, product.picture ORDER BY line.id
+"""  # noqa: S608  (constants)
+
+
+def read_lines(order: Order) -> list[tuple[OrderLine, int, int]]:
+    """Return the lines of a locked order with their products, each with the pieces of it that are
+    reserved for the order, and those that are sold to it.
+    """
+    with prepared_cursor() as cursor:
+        cursor.execute(_LINES, [order.pk])
+        found = cursor.fetchall()
+    lines = []
+    for *values, picture, reserved, sold in found:
+        line = OrderLine.from_db(connection.alias, _LINE, values)
+        line.order = order
+        line.product = Product.from_db(
+            connection.alias, ["id", "picture"], [line.product_id, picture]
+        )
+        lines.append((line, reserved, sold))
+    return lines
+
+
 def _stock(
     movements: Sequence[Movement], *, event_id: str, order_id: UUID | None
 ) -> dict[str, Any]:
@@ -125,6 +159,6 @@ def _stock(
 
 
 def _execute(statement: str, parameters: dict[str, Any]) -> set[int]:
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(statement, parameters)
         return {row[0] for row in cursor.fetchall()}

@@ -4,25 +4,36 @@ Order, then Payment (`payments.locks`), then Product rows by primary key. Whoeve
 object passes it on: nobody locks or loads it a second time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 from uuid import UUID
 
-from django.db.models.expressions import Combinable
+from django.db import connection
+from django.db.transaction import TransactionManagementError
 
+from orders import rows
 from orders.exceptions import OrderNotFound
 from orders.models import Order, Product
+from orders.rows import Row
 
 
-def lock_order(order_id: UUID | str | Combinable) -> Order:
-    """Return the order, locked until the transaction ends. Raises `OrderNotFound`.
+def read_locked(model: type[Row], where: str, values: Sequence[Any]) -> list[Row]:
+    """Return the rows that meet an SQL condition, locked until the transaction ends.
 
-    `order_id` may be an expression, where the statement has to find out which order it is.
+    Raises TransactionManagementError outside of one, as `select_for_update` does.
     """
-    # NO KEY: rows that merely point at the order (a payment, a line) may be inserted meanwhile.
-    order = Order.objects.select_for_update(no_key=True).filter(pk=order_id).first()
-    if order is None:
+    if not connection.in_atomic_block:
+        raise TransactionManagementError("rows can be locked in a transaction only")
+    # NO KEY: rows that merely point at these (a payment, a line) may be inserted meanwhile.
+    return rows.read(model, f"{where} FOR NO KEY UPDATE", values)
+
+
+def lock_order(order_id: UUID | str) -> Order:
+    """Return the order, locked until the transaction ends. Raises `OrderNotFound`."""
+    found = read_locked(Order, "id = %s", [order_id])
+    if not found:
         raise OrderNotFound(f"there is no order {order_id}")
-    return order
+    return found[0]
 
 
 def lock_products(product_ids: Iterable[int]) -> dict[int, Product]:

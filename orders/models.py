@@ -2,6 +2,7 @@
 
 import uuid
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
@@ -189,6 +190,11 @@ class Order(models.Model):
     def line_list(self) -> "list[OrderLine]":
         """The lines with their products, read once: lines never change."""
         return list(self.lines.select_related("product"))
+
+    @cached_property
+    def payment_list(self) -> "list[Any]":
+        """The attempts to pay it, the newest first; those that `payments.locks` has locked."""
+        return list(self.payments.all())
 
     @property
     def is_held(self) -> bool:

@@ -2,10 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from uuid import UUID
-
-from django.db.models import OuterRef, Subquery, Sum
 
 from orders import ledger
 from orders.ledger import Movement
@@ -70,22 +67,9 @@ def levels_of(products: Mapping[int, Product]) -> dict[int, Level]:
 
 def lines_with_holdings(order: Order) -> tuple[list[OrderLine], dict[int, Holding]]:
     """Return the lines of a locked order, and what it holds by its movements, by product id."""
-    sums = {
-        name: Subquery(
-            StockMovement.objects.filter(order_id=order.pk, product_id=OuterRef("product_id"))
-            .order_by()
-            .values("product_id")
-            .annotate(sum=Sum(f"{name}_delta"))
-            .values("sum")
-        )
-        for name in ("stock", "reserved")
-    }
-    annotated = order.lines.select_related("product").annotate(
-        moved=sums["stock"], held=sums["reserved"]
-    )
-    lines: list[Any] = list(annotated)
-    return lines, {
-        line.product_id: Holding(reserved=line.held or 0, sold=-(line.moved or 0)) for line in lines
+    found = ledger.read_lines(order)
+    return [line for line, _, _ in found], {
+        line.product_id: Holding(reserved=reserved, sold=sold) for line, reserved, sold in found
     }
 
 

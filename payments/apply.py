@@ -209,7 +209,7 @@ def _move(
 def _is_needed(payment: Payment) -> bool:
     """Whether the order needs the money that came in; hold it where it comes unexpected."""
     order = payment.order
-    payments = list(order.payments.all())  # those that were locked with the order, if they were
+    payments = order.payment_list
     found = standing(order.total_rupiah, payments)
     before = standing(order.total_rupiah, [one for one in payments if one.pk != payment.pk])
     hold_contradictions(order, found, payments)

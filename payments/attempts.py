@@ -5,13 +5,11 @@ from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
-from django.db.models import Case, Max, Q, Subquery, UUIDField, Value, When
-from django.db.models.functions import Coalesce
+from django.db.models import Max
 
-from orders.exceptions import OrderNotFound
-from orders.locks import lock_order
 from orders.models import Order
-from payments.locks import lock_payments_of
+from orders.rows import insert
+from payments.locks import lock_order_of_transaction, lock_payments_of
 from payments.models import Payment
 from payments.providers.base import GatewayNotification
 
@@ -27,13 +25,15 @@ def open_attempt(order: Order, *, provider: str, is_new_order: bool = False) -> 
     Its reference, `<order's id>-<number>`, is what the gateway gets as the id of the order.
     """
     last = 0 if is_new_order else _last_number(order)
-    return Payment.objects.create(
+    payment = Payment(
         order=order,
         provider=provider,
         number=last + 1,
         reference=f"{order.pk}-{last + 1}",
         amount_rupiah=order.total_rupiah,
     )
+    insert(payment)
+    return payment
 
 
 def _last_number(order: Order) -> int:
@@ -60,9 +60,10 @@ def lock_reported_payment(notification: GatewayNotification) -> Payment | None:
     paid twice) gets a payment of its own.
     """
     named, number = read_reference(notification.order_reference) or (None, None)
-    try:
-        order = lock_order(Coalesce(_order_of_transaction(notification), Value(named, UUIDField())))
-    except OrderNotFound:
+    order = lock_order_of_transaction(
+        notification.provider, notification.transaction_id, notification.other_ids, named=named
+    )
+    if order is None:
         return None
     # Read under the lock: another notification may have come first.
     payments = [one for one in lock_payments_of(order) if one.provider == notification.provider]
@@ -71,16 +72,6 @@ def lock_reported_payment(notification: GatewayNotification) -> Payment | None:
         or _opened_payment(payments, number)
         or _new_payment(notification, order, number)
     )
-
-
-def _order_of_transaction(notification: GatewayNotification) -> Subquery:
-    """Return the id of the order that has this transaction, for a statement to read."""
-    ids = [notification.transaction_id, *notification.other_ids]
-    known = Payment.objects.filter(
-        Q(transaction_id__in=ids) | Q(other_ids__overlap=ids), provider=notification.provider
-    )
-    is_own = Case(When(transaction_id=notification.transaction_id, then=0), default=1)
-    return Subquery(known.order_by(is_own).values("order_id")[:1])
 
 
 def _known_payment(
@@ -99,10 +90,13 @@ def _opened_payment(payments: Sequence[Payment], number: int | None) -> Payment 
 
 
 def _new_payment(notification: GatewayNotification, order: Order, number: int | None) -> Payment:
-    return order.payments.create(
+    payment = Payment.objects.create(
+        order=order,
         provider=notification.provider,
         transaction_id=notification.transaction_id,
         number=number or 1,
         reference=f"{order.pk}-{number}" if number else "",
         amount_rupiah=order.total_rupiah,
     )
+    order.payment_list.insert(0, payment)
+    return payment

@@ -61,7 +61,7 @@ def method(name: str) -> PaymentMethod:
 
 def how_paid(order: Order) -> str:
     """Return the channel of the payment that the order was paid with, as buyers know it."""
-    paid = [payment for payment in order.payments.all() if payment.paid_at]
+    paid = [payment for payment in order.payment_list if payment.paid_at]
     channel = min(paid, key=attrgetter("paid_at")).channel if paid else ""
     return _CHANNELS.get(channel.lower(), channel.replace("_", " "))
 

@@ -18,6 +18,7 @@ from django.conf import settings
 from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
+from orders.rows import insert_once
 from payments.apply import apply_report, tie
 from payments.asking_times import next_time
 from payments.attempts import lock_reported_payment
@@ -247,27 +248,10 @@ def _get_or_store(report: GatewayNotification, document: str) -> tuple[PaymentNo
 def _insert_or_get(new: PaymentNotification) -> tuple[PaymentNotification, bool]:
     """Store a notification, unless it is stored already; return the one that is, and whether that
     is the new one.
-
-    One statement for what `get_or_create` does with four. It waits for a transaction that is
-    storing the same one.
     """
-    fields = [field for field in new._meta.concrete_fields if not field.primary_key]
-    columns = ", ".join(field.attname for field in fields)
-    statement = (
-        f"INSERT INTO payments_paymentnotification ({columns}) "  # noqa: S608 names of our own
-        f"VALUES ({', '.join(['%s'] * len(fields))}) "
-        "ON CONFLICT (provider, identity) DO NOTHING RETURNING id"
-    )
-    values = [field.get_db_prep_save(field.pre_save(new, True), connection) for field in fields]
-    with connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        row = cursor.fetchone()
-    if row is None:
-        known = PaymentNotification.objects.get(provider=new.provider, identity=new.identity)
-        return known, False
-    new.pk = row[0]
-    new._state.adding = False
-    return new, True
+    if insert_once(new, unique="provider, identity"):
+        return new, True
+    return PaymentNotification.objects.get(provider=new.provider, identity=new.identity), False
 
 
 def _ended(stored: PaymentNotification, *, is_repeat: bool) -> Received:

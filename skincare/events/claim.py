@@ -25,6 +25,7 @@ from skincare.events.exceptions import (
 )
 from skincare.events.models import ProcessedEvent
 from skincare.events.schema import Event, is_same_event, payload_hash
+from skincare.events.statements import prepared_cursor
 
 _Status = ProcessedEvent.Status
 
@@ -68,7 +69,7 @@ class Claim:
 
         Raises `LostClaim`, which rolls the effects back.
         """
-        self._update(status=_Status.EFFECTS_DONE, effects_at=Now())
+        self._write(_EFFECTS_DONE)
 
     def check(self) -> None:
         """Make sure that nobody has taken the event over. Raises `LostClaim`."""
@@ -78,17 +79,15 @@ class Claim:
 
     def finish(self) -> None:
         """Record "done": effects and email. Raises `LostClaim`."""
-        self._end(_Status.DONE)
+        self._write(_END, status="done", error="")
 
     def skip(self, reason: str) -> None:
         """Record that there is nothing to do for this event. Raises `LostClaim`."""
-        self._end(_Status.SKIPPED, last_error=reason)
+        self._write(_END, status="skipped", error=reason)
 
     def fail(self, error: str) -> None:
         """Record a failed try; the next receive may claim at once. Raises `LostClaim`."""
-        self._update(
-            status=_Status.FAILED, last_error=error, lease_expires_at=None, put_off_until=None
-        )
+        self._write(_FAIL, error=error)
 
     def put_off(
         self, error: str, *, at_least: float = 0.0, spacing: float | None = None
@@ -125,19 +124,32 @@ class Claim:
             return None
         raise LostClaim(self.event_id)
 
-    def _end(self, status: str, last_error: str = "") -> None:
-        self._update(
-            status=status,
-            last_error=last_error,
-            lease_expires_at=None,
-            put_off_until=None,
-            finished_at=Now(),
-        )
+    def _write(self, statement: str, **values: str) -> None:
+        with prepared_cursor() as cursor:
+            cursor.execute(statement, {"event_id": self.event_id, "fence": self.fence, **values})
+            if cursor.rowcount != 1:
+                raise LostClaim(self.event_id)
 
-    def _update(self, **values: object) -> None:
-        mine = ProcessedEvent.objects.filter(event_id=self.event_id, fence=self.fence)
-        if not mine.exclude(status__in=ProcessedEvent.FINISHED).update(**values):
-            raise LostClaim(self.event_id)
+
+#: What is finished is not changed by a claim any more, whoever holds it.
+_MINE: Final = (
+    "WHERE event_id = %(event_id)s AND fence = %(fence)s AND status NOT IN ('done', 'skipped')"
+)
+_EFFECTS_DONE: Final = f"""
+UPDATE events_processedevent SET status = 'effects_done', effects_at = statement_timestamp()
+{_MINE}
+"""  # noqa: S608  (constants)
+_END: Final = f"""
+UPDATE events_processedevent SET
+    status = %(status)s, last_error = %(error)s, lease_expires_at = NULL, put_off_until = NULL,
+    finished_at = statement_timestamp()
+{_MINE}
+"""  # noqa: S608  (constants)
+_FAIL: Final = f"""
+UPDATE events_processedevent SET
+    status = 'failed', last_error = %(error)s, lease_expires_at = NULL, put_off_until = NULL
+{_MINE}
+"""  # noqa: S608  (constants)
 
 
 #: Seconds between two turns, however slow the pace: those without luck cost the worker little, and
@@ -236,7 +248,7 @@ def claim(
 
 
 def _ask(parameters: dict[str, Any]) -> Claim | Duplicate | InProgress | Conflict:
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         row = None
         while row is None:
             cursor.execute(_CLAIM, parameters)

@@ -31,6 +31,8 @@ _AWAY: Final = frozenset(
     {"25006", "25P03", "53100", "53200", "53300", "57P01", "57P02", "57P03", "57P05"}
 )
 _CONNECTION_EXCEPTION: Final = "08"
+#: So often a session executes a statement of `skincare.events.statements` before it prepares it.
+PREPARE_AFTER: Final = 3
 _GAVE_UP: Final = (errors.LockNotAvailable, errors.QueryCanceled, errors.DeadlockDetected)
 
 
@@ -81,6 +83,7 @@ def prepare_session(
             f"SELECT {_set(limits, is_local=False)} WHERE pg_backend_pid() = %s",
             [*limits.values(), raw.info.backend_pid],
         ).fetchone()
+    raw.prepare_threshold = None if found is None else PREPARE_AFTER
     if found is None:
         connection.execute_wrappers.append(LimitedTransactions(limits))
 

@@ -13,6 +13,7 @@ from skincare.events import relay
 from skincare.events.exceptions import EventTooLarge, OutsideTransaction, UnknownEvent
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.schema import Event
+from skincare.events.statements import prepared_cursor
 from skincare.telemetry.request_id import current_request_id
 
 log = structlog.get_logger(__name__)
@@ -38,7 +39,7 @@ def publish(event: Event) -> bool:
     payload = json.dumps(_with_request_id(event.document()))
     if len(payload.encode()) > settings.EVENT_MAX_BYTES:
         raise EventTooLarge(f"{event.event_id}: {len(payload.encode())} bytes")
-    with connection.cursor() as cursor:
+    with prepared_cursor() as cursor:
         cursor.execute(_INSERT, [event.event_id, event.event_type, event.order_id, payload])
         is_new = cursor.rowcount == 1
     if is_new:

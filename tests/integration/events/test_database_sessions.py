@@ -26,6 +26,7 @@ from django.utils import timezone
 from skincare.events.claim import Claim, claim
 from skincare.events.consumer import EventOutcome, process
 from skincare.events.database_sessions import (
+    PREPARE_AFTER,
     LimitedTransactions,
     is_away,
     limits_in_force,
@@ -281,6 +282,27 @@ def test_events_are_processed_through_a_pooler(pgbouncer: None) -> None:
     outcomes = [process(document, receive_count=1, worker="w1") for _ in range(2)]
 
     assert outcomes == [EventOutcome.SKIPPED, EventOutcome.DUPLICATE]
+
+
+def prepared() -> list[str]:
+    """What this session has prepared."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT statement FROM pg_prepared_statements")
+        return [statement for (statement,) in cursor.fetchall()]
+
+
+def test_what_comes_with_each_event_is_prepared_once_for_a_session() -> None:
+    for _ in range(PREPARE_AFTER + 3):
+        claim(new_event(), worker="w1")
+
+    assert len([statement for statement in prepared() if "WITH claimed" in statement]) == 1
+
+
+def test_through_a_pooler_nothing_is_prepared(pgbouncer: None) -> None:
+    for _ in range(PREPARE_AFTER + 3):
+        assert isinstance(claim(new_event(), worker="w1"), Claim)
+
+    assert prepared() == []
 
 
 @pytest.mark.parametrize("role", ["api", "worker"])

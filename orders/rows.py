@@ -64,7 +64,7 @@ def insert_once(row: models.Model, *, unique: str) -> bool:
 
 @cache
 def _table(model: type[models.Model]) -> _Table:
-    fields = model._meta.concrete_fields
+    fields: Sequence[Any] = model._meta.concrete_fields
     written = [field for field in fields if not isinstance(field, models.AutoField)]
     return _Table(
         name=model._meta.db_table,

@@ -18,5 +18,5 @@ def prepared_cursor() -> Iterator[CursorWrapper]:
     is prepared (`database_sessions`).
     """
     with connection.cursor() as cursor:
-        cursor.cursor = ServerBindingCursor(connection.connection)
+        cursor.cursor = ServerBindingCursor(connection.connection)  # type: ignore[call-arg]
         yield cursor

@@ -8,6 +8,7 @@ class PaymentsConfig(AppConfig):
 
     def ready(self) -> None:
         from payments import (
+            checks,  # noqa: F401  (registers itself)
             expiry,
             handlers,
             holds,

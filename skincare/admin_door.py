@@ -1,6 +1,7 @@
 """The way into the admin: on its own host, guessed at a few times only, with a code if wanted.
 
 django-axes counts wrong passwords by person and address, and refuses before any password is hashed.
+An address that is refused is so by one statement, before axes writes and a page is rendered.
 django-otp asks those for a code who have a device; ADMIN_REQUIRES_CODE asks everybody.
 """
 
@@ -8,11 +9,16 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import structlog
+from axes.helpers import get_client_ip_address
+from axes.models import AccessAttempt
 from django import forms
 from django.conf import settings
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.admin.sites import AdminSite
+from django.db.models import Sum
 from django.http import Http404, HttpRequest, HttpResponse
+from django.http.request import split_domain_port, validate_host
+from django.utils import timezone
 from django.utils.cache import add_never_cache_headers
 from django_otp import user_has_device
 from django_otp.admin import OTPAdminAuthenticationForm
@@ -23,6 +29,7 @@ from skincare.telemetry import metrics
 log = structlog.get_logger(__name__)
 
 PREFIX: Final = "/admin/"
+LOGIN: Final = "/admin/login"
 #: Answers below these show orders and people: nobody keeps a copy on the way.
 PRIVATE: Final = (PREFIX, "/v1/orders", "/v1/checkout")
 
@@ -39,13 +46,15 @@ class AdminDoorMiddleware:
             add_never_cache_headers(response)  # no-store is among them
         return response
 
-    def process_view(self, request: HttpRequest, *_: Any) -> None:
-        """Raise Http404 for the admin on another host than its own."""
+    def process_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
+        """Raise Http404 for the admin on another host than its own; answer who is locked out."""
         if not request.path.startswith(PREFIX):
-            return
-        host = request.get_host().rpartition(":")[0] or request.get_host()
-        if host not in settings.ADMIN_HOSTS and "*" not in settings.ADMIN_HOSTS:
+            return None
+        host, _ = split_domain_port(request.get_host())
+        if not validate_host(host, settings.ADMIN_HOSTS):  # as ALLOWED_HOSTS is read
             raise Http404
+        is_login = request.method == "POST" and request.path.startswith(LOGIN)
+        return _refuse(request) if is_login and _is_locked_out(request) else None
 
 
 class CodeForm(OTPAdminAuthenticationForm):
@@ -85,9 +94,27 @@ def count_failed_login(**_: Any) -> None:
     log.warning("login_failed")
 
 
+def _is_locked_out(request: HttpRequest) -> bool:
+    """Whether django-axes would refuse all from this address, by its own rows."""
+    failed = AccessAttempt.objects.filter(
+        ip_address=get_client_ip_address(request),
+        attempt_time__gte=timezone.now() - settings.AXES_COOLOFF_TIME,
+    ).aggregate(times=Sum("failures_since_start"))
+    return (failed["times"] or 0) >= settings.AXES_FAILURE_LIMIT
+
+
+def _refuse(request: HttpRequest) -> HttpResponse:
+    metrics.record({"LoginsFailed": 1, "LoginsRefused": 1})
+    return _refusal(request)
+
+
 def locked_out(request: HttpRequest, response: Any, credentials: Any) -> HttpResponse:
-    """Answer for django-axes, which calls it: nothing was hashed, and no page rendered."""
+    """Answer for django-axes, which calls it with the wrong password that was one too many."""
     metrics.count("LoginsRefused")
+    return _refusal(request)
+
+
+def _refusal(request: HttpRequest) -> HttpResponse:
     log.warning("login_refused")
     answer = problem_response(request, problem_of("too-many-requests"))
     answer["Retry-After"] = str(int(settings.AXES_COOLOFF_TIME.total_seconds()))

@@ -25,6 +25,23 @@ SHORTEST_KEY: Final = 50
 FEWEST_CHARACTERS: Final = 5
 _NOT_COPIED: Final = frozenset("'\"<>`{}")
 _PUBLIC_KEY: Final = "xnd_public_"
+#: What countries put before their own ending, Indonesia's first. https://publicsuffix.org/list/
+_REGISTERED_BELOW: Final = frozenset(
+    (
+        *("ac", "biz", "co", "desa", "go", "kop", "mil", "my", "net", "or", "ponpes", "sch", "web"),
+        *("com", "edu", "gen", "gob", "gouv", "gov", "govt", "gv", "id", "idv", "in", "info"),
+        *("int", "ltd", "me", "name", "ne", "nom", "org", "plc", "pro"),
+    )
+)
+#: Where anybody gets a name; at amazonaws.com, below its parts too.
+_HOSTS: Final = frozenset(
+    (
+        *("amazonaws.com", "awsapprunner.com", "azurewebsites.net", "cloudfront.net"),
+        *("elasticbeanstalk.com", "github.io", "gitlab.io", "herokuapp.com", "netlify.app"),
+        *("ngrok-free.app", "ngrok.io", "onrender.com", "pages.dev", "run.app", "vercel.app"),
+        *("web.app", "workers.dev"),
+    )
+)
 #: What the settings take elsewhere than in production, where nothing else is said.
 _FOR_DEVELOPMENT: Final = frozenset(
     {"SB-Mid-server-development", "xendit-development-token", "xnd_development_local"}
@@ -152,6 +169,23 @@ def check_hosts(name: str, hosts: Sequence[str]) -> None:
                 f"{name}: entry {number} is not a host name. List the API's own names, like "
                 "shop.example.com, comma-separated: no *, no scheme, no port."
             )
+        if host != domain and is_public_suffix(domain):
+            raise ImproperlyConfigured(
+                f"{name}: entry {number} takes the names of strangers as well, who get theirs "
+                "below the same suffix. Name your own domain, like .shop.example.com."
+            )
+
+
+def is_public_suffix(domain: str) -> bool:
+    """Whether anybody can get a name below this domain: com, co.id, or a host's of websites.
+
+    By the form of the names, not by https://publicsuffix.org/list/, which changes every week: it
+    knows the endings under which countries register (co.id, com.sg), not those of regions.
+    """
+    domain = domain.lower()
+    name, _, ending = domain.partition(".")
+    is_of_country = len(ending) == 2 and name in _REGISTERED_BELOW
+    return not ending or is_of_country or domain in _HOSTS or domain.endswith(".amazonaws.com")
 
 
 def check_region(name: str, region: str) -> None:

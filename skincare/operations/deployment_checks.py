@@ -12,6 +12,7 @@ from django.core.checks import ERROR, run_checks
 from django.db import DatabaseError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
+from payments.checks import missing_webhook_secrets
 from skincare.connections import is_local
 from skincare.events.database_sessions import (
     LimitedTransactions,
@@ -67,7 +68,7 @@ class Finding:
 
 def check_deployment(role: Role) -> Iterator[Finding]:
     """Yield the findings for a role, each as soon as it is known. Changes nothing, anywhere."""
-    yield from _settings()
+    yield from _settings(role)
     yield from _database(role)
     yield from _queue(role)
     yield from _dead_letter_queue(role)
@@ -75,8 +76,9 @@ def check_deployment(role: Role) -> Iterator[Finding]:
         yield _health_file()
 
 
-def _settings() -> Iterator[Finding]:
-    wrong = [check for check in run_checks() if check.level >= ERROR and not check.is_silenced()]
+def _settings(role: Role) -> Iterator[Finding]:
+    found = [*run_checks(), *(missing_webhook_secrets() if role == "api" else ())]
+    wrong = [check for check in found if check.level >= ERROR and not check.is_silenced()]
     for check in wrong:
         yield Finding(f"settings {check.id}", f"{check.msg} {check.hint or ''}".strip())
     if not wrong:

@@ -44,7 +44,6 @@ PRODUCTION = {
         ({"ORDER_EVENTS_QUEUE_URL": ""}, "ORDER_EVENTS_QUEUE_URL is empty: set it"),
         ({"SQS_ENDPOINT_URL": "http://127.0.0.1:4566"}, "SQS_ENDPOINT_URL is plain http"),
         ({"MIDTRANS_SERVER_KEY": " "}, "MIDTRANS_SERVER_KEY is empty: set it"),
-        ({"XENDIT_CALLBACK_TOKEN": ""}, "XENDIT_CALLBACK_TOKEN is empty: set it"),
         ({"PAYMENT_PROVIDERS": "midtrans,paypal"}, "PAYMENT_PROVIDERS names paypal: known are"),
         ({"PAYMENT_PROVIDERS": "sandbox"}, "PAYMENT_PROVIDERS enables sandbox in production"),
         ({"EMAIL_URL": ""}, "EMAIL_URL is empty: set it"),
@@ -52,6 +51,14 @@ PRODUCTION = {
         ({"ALLOWED_HOSTS": "*"}, "ALLOWED_HOSTS: entry 1 is not a host name"),
         ({"ALLOWED_HOSTS": "shop.example, .com"}, "ALLOWED_HOSTS: entry 2 is not a host name"),
         ({"ALLOWED_HOSTS": "https://shop.example"}, "ALLOWED_HOSTS: entry 1 is not a host name"),
+        *(
+            ({name: f"shop.example, {wildcard}"}, f"{name}: entry 2 takes the names of strangers")
+            for name in ("ALLOWED_HOSTS", "ADMIN_HOSTS")
+            for wildcard in (
+                *(".co.id", ".web.id", ".my.id", ".or.id", ".CO.ID", ".biz.id", ".com.sg"),
+                *(".ap-southeast-3.elb.amazonaws.com", ".amazonaws.com", ".pages.dev"),
+            )
+        ),
         ({"ALLOWED_HOSTS": "shop.example:443"}, "ALLOWED_HOSTS: entry 1 is not a host name"),
         ({"ADMIN_HOSTS": "*"}, "ADMIN_HOSTS: entry 1 is not a host name"),
         (
@@ -286,6 +293,34 @@ def test_a_wrong_setting_is_refused_with_its_remedy(
     assert "S3cr3tZz" not in str(refusal.value)
 
 
+def test_the_admins_host_may_be_below_a_wildcard() -> None:
+    hosts = {"ALLOWED_HOSTS": ".shop.example", "ADMIN_HOSTS": "Office.shop.example"}
+
+    assert run_check({**PRODUCTION, **hosts}).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "wildcard", [".shop.example", ".toko.co.id", ".shop.id", ".co.example", ".id.example"]
+)
+def test_a_wildcard_of_a_domain_of_ones_own_is_taken(wildcard: str) -> None:
+    assert run_check({**PRODUCTION, "ALLOWED_HOSTS": wildcard}).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("program", "refused"), [("skincare.wsgi", True), ("skincare.celery", False)]
+)
+def test_what_proves_a_webhook_is_needed_where_webhooks_are_served(
+    program: str, refused: bool
+) -> None:
+    environment = {**PRODUCTION, "XENDIT_CALLBACK_TOKEN": ""}
+
+    started = run([sys.executable, "-c", f"import {program}"], environment)
+
+    said = "XENDIT_CALLBACK_TOKEN is empty: set it" in started.stdout + started.stderr
+    assert (started.returncode != 0, said) == (refused, refused), started.stderr
+    assert run_check(environment, "check").returncode == 0
+
+
 def test_a_disabled_provider_needs_no_secret() -> None:
     environment = {**PRODUCTION, "PAYMENT_PROVIDERS": "midtrans"}
     environment |= dict.fromkeys(("XENDIT_CALLBACK_TOKEN", "XENDIT_SECRET_KEY"), "")
@@ -344,9 +379,13 @@ def test_production_settings_pass_djangos_deployment_checks() -> None:
 
 def run_check(environment: dict[str, str], *command: str) -> subprocess.CompletedProcess[str]:
     command = command or ("check", "--deploy", "--fail-level", "WARNING")
+    return run([sys.executable, "manage.py", *command], environment)
+
+
+def run(command: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return subprocess.run(
-        [sys.executable, "manage.py", *command],
+        command,
         cwd=ROOT,
         env={**inherited, "ENV_FILE": "", **environment},
         capture_output=True,

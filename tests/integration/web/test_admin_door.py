@@ -157,3 +157,12 @@ def test_the_admin_answers_on_its_own_host_alone(admin_client: Client, settings:
     for path in ("/admin/", LOGIN, "/admin/operations/"):
         assert admin_client.get(path, headers={"Host": "shop.example"}).status_code == 404
     assert admin_client.get("/v1/products", headers={"Host": "shop.example"}).status_code == 200
+
+
+@pytest.mark.parametrize("named", ["Office.Example", ".example"])
+def test_the_admins_hosts_are_read_as_all_hosts_are(
+    named: str, admin_client: Client, settings: Any
+) -> None:
+    settings.ALLOWED_HOSTS = settings.ADMIN_HOSTS = [named]
+
+    assert admin_client.get("/admin/", headers={"Host": "office.example"}).status_code == 200

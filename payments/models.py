@@ -1,7 +1,7 @@
 """What was asked for, what the gateways said, and what went back. All money is whole rupiah."""
 
 import uuid
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
@@ -160,6 +160,13 @@ class Payment(models.Model):
         return self.status in PAID
 
     @property
+    def charged_back_rupiah(self) -> int:
+        """What chargebacks took, without what came back."""
+        kinds = (PaymentRefund.Kind.CHARGEBACK, PaymentRefund.Kind.REVERSAL)
+        taken = self.refunds.filter(kind__in=kinds).aggregate(rupiah=models.Sum("amount_rupiah"))
+        return taken["rupiah"] or 0
+
+    @property
     def is_held(self) -> bool:
         """Whether a person must look at the payment."""
         return bool(self.held_reason)
@@ -270,6 +277,26 @@ class Acceptance(models.Model):
 
     def __str__(self) -> str:
         return f"acceptance of {self.payment_id}"
+
+
+class AskingPace(models.Model):
+    """One row: when the next payment may be asked for, whichever process asks.
+
+    The gateways count the calls of the whole shop, so its relays share one pace.
+    """
+
+    ONLY: Final = 1
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=ONLY)
+    next_at = models.DateTimeField(help_text="by the database's clock")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(name="asking_pace_is_one", condition=Q(id=1)),
+        ]
+
+    def __str__(self) -> str:
+        return f"the next payment is asked for at {self.next_at}"
 
 
 class PageRequest(models.Model):
@@ -407,12 +434,16 @@ class RefundRequest(models.Model):
 
 
 class PaymentRefund(AppendOnlyModel):
-    """Money that went back, once per refund key; a payment's rows add up to `refunded_rupiah`."""
+    """Money that went back, once per refund key; a payment's rows add up to `refunded_rupiah`.
+
+    What a chargeback took and the shop got back is a row below 0.
+    """
 
     class Kind(models.TextChoices):
         REFUND = "refund", "refund"  # the shop gave it back
         CHARGEBACK = "chargeback", "chargeback"  # the buyer's bank took it back
         BY_HAND = "by_hand", "sent back by hand"  # outside the gateway, as a person says
+        REVERSAL = "reversal", "chargeback reversed"  # the dispute was won: it is below 0
 
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="refunds")
     key = models.CharField(max_length=128, help_text="the gateway's identity of the refund")
@@ -426,11 +457,13 @@ class PaymentRefund(AppendOnlyModel):
         constraints = [
             models.UniqueConstraint(fields=["payment", "key"], name="payment_refund_key_once"),
             models.CheckConstraint(
-                name="payment_refund_amount_sign", condition=Q(amount_rupiah__gt=0)
+                name="payment_refund_amount_sign",
+                condition=Q(amount_rupiah__gt=0) & ~Q(kind="reversal")
+                | Q(amount_rupiah__lt=0, kind="reversal"),
             ),
             models.CheckConstraint(
                 name="payment_refund_kind_known",
-                condition=Q(kind__in=["refund", "chargeback", "by_hand"]),
+                condition=Q(kind__in=["refund", "chargeback", "by_hand", "reversal"]),
             ),
             *moments_within_reason("payment_refund", "refunded_at"),
         ]

@@ -7,7 +7,7 @@ changes a payment, a webhook was missed, and that is counted.
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -26,7 +26,7 @@ from payments.attempts import lock_reported_payment
 from payments.confirmation import Asked, apply_answer, ask
 from payments.exceptions import GatewayRefused, GatewayUnavailable, NotCancellable
 from payments.locks import lock_payment_of
-from payments.models import Payment, PaymentNotification
+from payments.models import AskingPace, Payment, PaymentNotification
 from payments.notifications import record
 from payments.providers import gateways, provider
 from payments.providers.base import GatewayNotification
@@ -95,13 +95,12 @@ def reconcile(
 ) -> int:
     """Ask for each of these payments, at a limited rate a minute; return how many changed.
 
-    A gateway that is away ends nothing: its payments are asked for again later. Nor does a payment
+    All processes that do so share the rate, and each payment is taken when its turn has come. A
+    gateway that is away ends nothing: its payments are asked for again later. Nor does a payment
     whose answer breaks something here: the others are asked for.
     """
     changed = 0
-    pause = 60.0 / per_minute
-    for payment in payments:
-        started = time.monotonic()
+    for payment in _in_turn(payments, seconds=60.0 / per_minute):
         try:
             found = ask_now(payment, dry_run=dry_run)
         except Exception as error:
@@ -109,8 +108,45 @@ def reconcile(
             found = Found(payment, payment.status, payment.status, error=type(error).__name__)
         report(found)
         changed += found.before != found.after
-        time.sleep(max(0.0, pause - (time.monotonic() - started)))
     return changed
+
+
+def _in_turn(payments: Iterable[Payment], *, seconds: float) -> Iterator[Payment]:
+    """Yield each payment at a turn of its own, `seconds` after the turn before."""
+    following = iter(payments)
+    while True:
+        while wait := _take_turn(seconds):
+            time.sleep(wait)
+        payment = next(following, None)
+        if payment is None:
+            return
+        yield payment
+
+
+_TAKE_TURN: Final = """
+WITH taken AS (
+    INSERT INTO payments_askingpace AS pace (id, next_at)
+    VALUES (%(id)s, clock_timestamp() + make_interval(secs => %(seconds)s))
+    ON CONFLICT (id) DO UPDATE SET next_at = excluded.next_at
+    WHERE pace.next_at <= clock_timestamp()
+    RETURNING id
+)
+SELECT CASE WHEN EXISTS (SELECT FROM taken) THEN 0 ELSE
+    EXTRACT(EPOCH FROM (SELECT next_at FROM payments_askingpace) - clock_timestamp())::float8 END
+"""
+_SHORTEST_WAIT: Final = 0.01  # seconds
+
+
+def _take_turn(seconds: float) -> float:
+    """Take the turn to ask, if it is free; the next one is in `seconds`.
+
+    Returns 0 where it is taken, else how many seconds to wait before trying again.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_TAKE_TURN, {"id": AskingPace.ONLY, "seconds": seconds})
+        [wait] = cursor.fetchone()
+    # Another process may have taken it since the statement began: what it read is in the past.
+    return 0.0 if wait == 0 else min(max(wait, _SHORTEST_WAIT), seconds)
 
 
 def ask_soon(order: Order) -> None:
@@ -237,12 +273,23 @@ def sweep() -> int:
     return reconcile(_leased(), per_minute=settings.GATEWAY_ASKS_PER_MINUTE)
 
 
-def _leased() -> Iterable[Payment]:
-    for payment in list(due(timezone.now())[: settings.GATEWAY_ASKS_PER_MINUTE]):
-        free = Payment.objects.filter(pk=payment.pk, next_ask_at=payment.next_ask_at)
-        if free.update(next_ask_at=timezone.now() + _LEASE):
-            payment.refresh_from_db()
-            yield payment
+def _leased() -> Iterator[Payment]:
+    for _ in range(settings.GATEWAY_ASKS_PER_MINUTE):
+        payment = _lease_next()
+        if payment is None:
+            return
+        yield payment
+
+
+def _lease_next() -> Payment | None:
+    """Return the payment that is longest overdue and that nobody else leases at this moment."""
+    now = timezone.now()
+    with transaction.atomic():
+        payment = due(now).select_for_update(no_key=True, skip_locked=True).first()
+        if payment is not None:
+            payment.next_ask_at = now + _LEASE
+            Payment.objects.filter(pk=payment.pk).update(next_ask_at=payment.next_ask_at)
+    return payment
 
 
 def gauge_open_attempts() -> None:

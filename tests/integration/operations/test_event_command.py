@@ -138,6 +138,52 @@ def test_what_cannot_be_skipped() -> None:
     assert not LogEntry.objects.exists()
 
 
+def test_several_events_are_skipped_and_what_cannot_be_is_told() -> None:
+    first, second, held = failed(new_event()), failed(new_event()), new_event()
+    claimed(held)
+    ids = [one.event_id for one in (first, held, second)]
+
+    code, told = event("skip", *ids, "--reason", "settled by hand", "--yes")
+
+    assert (code, told.startswith("StillInProgress: worker-1")) == (1, True)
+    skipped = ProcessedEvent.objects.filter(status="skipped").values_list("event_id", flat=True)
+    assert set(skipped) == {first.event_id, second.event_id}
+    assert LogEntry.objects.count() == 2
+
+
+def test_a_filter_skips_what_it_matches_and_is_not_finished() -> None:
+    lost = [failed(new_event(event_type="payment.failed"), "OrderNotFound: x") for _ in range(2)]
+    other, finished = failed(new_event(), "TimeoutError"), done(new_event())
+    wanted = ("skip", "--status", "failed", "--error", "NotFound", "--reason", "lost")
+
+    code, told = event(*wanted, "--dry-run")
+    assert code == 0
+    assert sorted(told.splitlines()) == sorted(f"{one.event_id} would be skipped" for one in lost)
+    assert not LogEntry.objects.exists()
+    assert event(*wanted)[0] == 2  # nobody can be asked here
+    assert not LogEntry.objects.exists()
+
+    code, told = event(*wanted, "--yes")
+
+    assert code == 0
+    statuses = dict(ProcessedEvent.objects.values_list("event_id", "status"))
+    assert statuses == dict.fromkeys((one.event_id for one in lost), "skipped") | {
+        other.event_id: "failed",
+        finished.event_id: "done",
+    }
+    assert event(*wanted, "--yes") == (1, "No event matches.")
+
+
+def test_events_are_named_or_filtered() -> None:
+    lost = failed(new_event())
+
+    for arguments in ((), (lost.event_id, "--status", "failed")):
+        code, told = event("skip", *arguments, "--reason", "x", "--yes")
+        assert (code, told) == (2, "Say which events: by their ids, or by a filter.")
+    with pytest.raises(CommandError):
+        call_command("event", "skip", "--status", "done", "--reason", "x", "--yes")
+
+
 def test_a_worker_that_comes_back_after_the_skip_commits_nothing() -> None:
     lost = new_event()
     dead = claimed(lost)

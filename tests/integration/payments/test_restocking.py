@@ -96,6 +96,33 @@ def test_who_waits_longest_is_served_first(product: Product, ayu: Any) -> None:
         assert order.can_be_shipped is is_served
 
 
+def test_an_order_whose_goods_are_still_missing_keeps_nobody_else_waiting(
+    product: Product, ayu: Any
+) -> None:
+    other = a_product(stocked=2, price_rupiah=PRICE)
+    missing, there = paid_too_late(product), paid_too_late(other)
+    receive(other, 2, ayu)
+
+    assert serve_out_of_stock(limit=1) == 1
+
+    for order, is_served in ((missing, False), (there, True)):
+        order.refresh_from_db()
+        assert order.can_be_shipped is is_served
+
+
+def test_all_that_can_be_served_is_served_in_sweeps(product: Product, ayu: Any) -> None:
+    orders = [paid_too_late(product)]
+    for _ in range(2):
+        receive(product, 2, ayu)
+        orders.append(paid_too_late(product))
+    receive(product, 6, ayu)
+
+    assert [serve_out_of_stock(limit=2) for _ in range(3)] == [2, 1, 0]
+
+    assert all(Order.objects.get(pk=order.pk).can_be_shipped for order in orders)
+    assert list(check_money()) == []
+
+
 def test_the_page_where_goods_are_booked_serves_it_at_once(product: Product, ayu: Any) -> None:
     order = paid_too_late(product)
     person = Client()

@@ -1,4 +1,4 @@
-"""manage.py event: one event's history, and what a person can do with it."""
+"""manage.py event: events' history, and what a person can do with them."""
 
 from datetime import datetime
 from typing import Any
@@ -11,16 +11,21 @@ from skincare.events.exceptions import AlreadyFinished, ReasonMissing, StillInPr
 from skincare.events.models import ProcessedEvent
 from skincare.operations.base_command import (
     NOT_DONE,
+    USAGE,
     OperatorCommand,
     add_actor,
     local_time,
+    printable,
     short_time,
     since_argument,
 )
 from skincare.operations.history import EventHistory, event_history
 from skincare.operations.identifiers import order_id_of
 
-_REFUSALS = (AlreadyFinished, UnknownEvent, StillInProgress, ReasonMissing)
+_LEFT_ALONE = (AlreadyFinished, UnknownEvent, StillInProgress)
+_REFUSALS = (*_LEFT_ALONE, ReasonMissing)
+_FILTERS = ("status", "type", "order", "error", "since")
+_UNFINISHED = [one for one in ProcessedEvent.Status.values if one not in ProcessedEvent.FINISHED]
 
 
 class Command(OperatorCommand):
@@ -30,13 +35,7 @@ class Command(OperatorCommand):
         actions = parser.add_subparsers(dest="action", required=True)
 
         listing = actions.add_parser("list", help="one line for each event that workers know")
-        listing.add_argument("--status", choices=ProcessedEvent.Status.values)
-        listing.add_argument("--type", help="event type, such as payment.processed")
-        listing.add_argument("--order", help="the order's number (SKN-…) or id")
-        listing.add_argument("--error", help="part of the last error")
-        listing.add_argument(
-            "--since", type=since_argument, metavar="2h", help="claimed last since then"
-        )
+        _add_filters(listing, statuses=ProcessedEvent.Status.values)
         listing.add_argument("--limit", type=int, default=100, help="at most (%(default)s)")
         _add_json(listing, "one JSON object for each event, one on each line")
 
@@ -57,13 +56,16 @@ class Command(OperatorCommand):
 
         skip = actions.add_parser(
             "skip",
-            help="mark it as skipped: no worker processes it any more",
+            help="mark events as skipped: no worker processes them any more",
             description="For what was settled by hand. What is done stays done; an email that is "
-            "still to come is never sent.",
+            "still to come is never sent. Name events, or filter those that are not finished; more "
+            "than one are shown before you are asked.",
         )
-        skip.add_argument("event_id")
+        skip.add_argument("event_id", nargs="*")
+        _add_filters(skip, statuses=_UNFINISHED)
         skip.add_argument("--reason", required=True, help="why, for whoever looks later")
-        _add_yes(skip)
+        skip.add_argument("--dry-run", action="store_true", help="only say what would be done")
+        skip.add_argument("--yes", action="store_true", help="do not ask")
         add_actor(skip)
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -79,10 +81,7 @@ class Command(OperatorCommand):
                     )
                     self.write(str(replayed))
                 case "skip":
-                    skipped = manual_actions.skip(
-                        options["event_id"], reason=options["reason"], actor=options["actor"]
-                    )
-                    self.write(f"{skipped} is skipped")
+                    self._skip(**options)
         except _REFUSALS as refusal:
             text = f"{type(refusal).__name__}: {refusal}"
             raise CommandError(text, returncode=NOT_DONE) from None
@@ -101,6 +100,54 @@ class Command(OperatorCommand):
                 )
         if not found:
             raise CommandError("No event matches.", returncode=NOT_DONE)
+
+    def _skip(
+        self,
+        *,
+        event_id: list[str],
+        reason: str,
+        dry_run: bool,
+        yes: bool,
+        actor: str,
+        **options: Any,
+    ) -> None:
+        """Skip the named events, or those that match. Each has its own transaction and entry."""
+        wanted = self._wanted(event_id, **options)
+        if dry_run:
+            for one in wanted:
+                self.write(f"{one} would be skipped")
+            return
+        if wanted != event_id or len(wanted) > 1:
+            self._ask_for(wanted, yes=yes)
+        left: list[str] = []
+        for one in wanted:
+            try:
+                skipped = manual_actions.skip(one, reason=reason, actor=actor)
+            except _LEFT_ALONE as refusal:
+                left.append(f"{type(refusal).__name__}: {refusal}")
+            else:
+                self.write(f"{skipped} is skipped")
+        if left:
+            raise CommandError("\n".join(left), returncode=NOT_DONE)
+
+    def _wanted(self, named: list[str], **options: Any) -> list[str]:
+        """Return the ids of the events that the arguments mean, each once."""
+        is_filtered = any(options[name] is not None for name in _FILTERS)
+        if bool(named) is is_filtered:
+            raise CommandError("Say which events: by their ids, or by a filter.", returncode=USAGE)
+        if named:
+            return list(dict.fromkeys(named))
+        unfinished = _events(**options).exclude(status__in=ProcessedEvent.FINISHED)
+        found = list(unfinished.values_list("event_id", flat=True))
+        if not found:
+            raise CommandError("No event matches.", returncode=NOT_DONE)
+        return found
+
+    def _ask_for(self, wanted: list[str], *, yes: bool) -> None:
+        if not yes:
+            for one in wanted:
+                self.stderr.write(printable(one))
+        self.confirm(f"{len(wanted)} events are never processed any more.", yes=yes)
 
     def _show(self, event_id: str, *, json: bool) -> None:
         history = event_history(event_id)
@@ -185,6 +232,16 @@ def _payment(history: EventHistory) -> dict[str, Any] | None:
         "refunded_rupiah": payment.refunded_rupiah,
         "held_reason": payment.held_reason,
     }
+
+
+def _add_filters(parser: CommandParser, *, statuses: list[str]) -> None:
+    parser.add_argument("--status", choices=statuses)
+    parser.add_argument("--type", help="event type, such as payment.processed")
+    parser.add_argument("--order", help="the order's number (SKN-…) or id")
+    parser.add_argument("--error", help="part of the last error")
+    parser.add_argument(
+        "--since", type=since_argument, metavar="2h", help="claimed last since then"
+    )
 
 
 def _add_json(parser: CommandParser, text: str) -> None:

@@ -14,7 +14,7 @@ from orders.models import Order
 from orders.status import OrderStatus
 from payments.hold_codes import Decision, HoldCode
 from payments.holds import close_hold, open_hold, open_holds
-from payments.models import Hold, Payment
+from payments.models import Hold, Payment, PaymentRefund
 from payments.standing import Standing, standing, status_of_order
 from skincare.telemetry import metrics
 
@@ -67,7 +67,7 @@ def align(
     hold_contradictions(order, found, payments)
     _hold_shortage(order, lifecycle.lacking(shortages, order) if shortages else "")
     _hold_goods(order, after)
-    _close_what_is_over(order, found, has_shortage=bool(shortages))
+    _close_what_is_over(order, found, after, has_shortage=bool(shortages))
     if after is OrderStatus.PAID and before is not OrderStatus.PAID:
         _count_paid(payments)
     return Aligned(found, before, after)
@@ -114,25 +114,31 @@ def _hold_shortage(order: Order, lacking: str) -> None:
 
 
 def _hold_goods(order: Order, status: OrderStatus) -> None:
-    """Hold an order whose goods are out and whose money is gone; once for each shipping."""
+    """Hold an order whose goods are out and whose money is gone; once for each time it goes."""
     is_out = order.shipped_at is not None and order.returned_at is None
     if not is_out or status in (OrderStatus.PAID, OrderStatus.PARTLY_REFUNDED):
         return
     known = Hold.objects.filter(
         order=order, code=HoldCode.GOODS_OUT, opened_at__gte=order.shipped_at
-    )
+    ).exclude(closed_how=Decision.RESOLVED)
     if not known.exists():
         what = "refunded" if status is OrderStatus.REFUNDED else "reversed"
         open_hold(order, HoldCode.GOODS_OUT, f"payment {what} after shipping")
 
 
-def _close_what_is_over(order: Order, found: Standing, *, has_shortage: bool) -> None:
+def _close_what_is_over(
+    order: Order, found: Standing, status: OrderStatus, *, has_shortage: bool
+) -> None:
     """Close the holds whose cause is gone: the money went back, or the stock is there."""
     if not order.is_held:
         return
     for hold in open_holds(order.pk):
         if hold.code == HoldCode.OUT_OF_STOCK and not has_shortage:
             close_hold(order, hold, how=Decision.RESOLVED, reason="nothing is lacking")
+        elif hold.code == HoldCode.GOODS_OUT and status is OrderStatus.PAID:
+            close_hold(order, hold, how=Decision.RESOLVED, reason="the money is in")
+        elif hold.code == HoldCode.CHARGEBACK and _was_won(hold.payment):
+            close_hold(order, hold, how=Decision.RESOLVED, reason="the dispute was won")
         elif hold.code == HoldCode.SURPLUS and hold.refund_decided_at and not found.surplus:
             close_hold(order, hold, how=Decision.REFUND, reason="the surplus went back")
         elif hold.payment is None or _is_in(hold.payment):
@@ -141,6 +147,14 @@ def _close_what_is_over(order: Order, found: Standing, *, has_shortage: bool) ->
             close_hold(order, hold, how=Decision.REFUND, reason="the money went back")
         elif hold.code in _ENDED_WITH_THE_MONEY:
             close_hold(order, hold, how=Decision.RESOLVED, reason="the money is gone")
+
+
+def _was_won(payment: Payment | None) -> bool:
+    """Whether all that was charged back of a payment came back."""
+    if payment is None:
+        return False
+    reversals = payment.refunds.filter(kind=PaymentRefund.Kind.REVERSAL)
+    return reversals.exists() and payment.charged_back_rupiah == 0
 
 
 def _count_paid(payments: Sequence[Payment]) -> None:

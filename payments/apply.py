@@ -43,18 +43,20 @@ def apply_report(
     """
     _learn(payment, report)
     named = read_reference(report.order_reference)
-    if report.order_reference and (named is None or named[0] != payment.order_id):
+    is_named = bool(report.order_reference) and not (report.is_dispute and named is None)
+    if is_named and (named is None or named[0] != payment.order_id):
         reason = f"it names another order: {report.order_reference}"
         return _hold(payment, HoldCode.OTHER_ORDER, reason, stored)
     if report.status is None or report.review_reason:
-        code = HoldCode.MATCHED_BY_HAND if report.is_matched_by_hand else HoldCode.UNCLEAR_REPORT
-        return _hold(payment, code, report.review_reason, stored)
+        return _hold(payment, _doubt(report), report.review_reason, stored)
     if report.status in REFUND:
         return _apply_refunds(payment, report, stored)
     match next_status(PaymentStatus(payment.status), report.status):
         case Duplicate():
             payment.save()
             return Applied(_Outcome.REPEATED)
+        case Stale(_) if brings_back(payment, report.status):
+            return _hold(payment, HoldCode.CONTRADICTS, _won(payment), stored)
         case Stale(reason):
             payment.save()
             return Applied(_Outcome.IGNORED, reason)
@@ -99,6 +101,42 @@ def record_refund_by_hand(payment: Payment, *, amount_rupiah: int, key: str, at:
     _move(payment, status, occurred_at=at)
     publish_once(
         refunded_event(payment, refund_key=key, amount_rupiah=amount_rupiah, occurred_at=at)
+    )
+
+
+def record_reversal(payment: Payment, *, key: str, at: datetime) -> None:
+    """Record that what chargebacks took of a locked payment came back: the dispute was won."""
+    amount = payment.charged_back_rupiah
+    PaymentRefund.objects.create(
+        payment=payment,
+        key=key,
+        kind=PaymentRefund.Kind.REVERSAL,
+        amount_rupiah=-amount,
+        refunded_at=at,
+    )
+    payment.refunded_rupiah -= amount
+    is_whole = payment.refunded_rupiah == 0
+    _move(
+        payment,
+        PaymentStatus.SETTLED if is_whole else PaymentStatus.PARTLY_REFUNDED,
+        occurred_at=at,
+    )
+
+
+def brings_back(payment: Payment, notified: str) -> bool:
+    """Whether a notified state says that what was charged back is in again.
+
+    The gateways' documents end with the chargeback. A dispute that the shop wins can show itself
+    only as the settlement that was there before; a settlement that comes late looks like that too.
+    """
+    is_taken = payment.status in REFUND and notified == PaymentStatus.SETTLED
+    return is_taken and payment.charged_back_rupiah > 0
+
+
+def _won(payment: Payment) -> str:
+    return (
+        f"settled after {payment.charged_back_rupiah} rupiah were charged back: "
+        "was the dispute won?"
     )
 
 
@@ -219,6 +257,13 @@ def _is_needed(payment: Payment) -> bool:
     if order.is_held:
         payment.refresh_from_db(fields=["held_reason"])
     return not before.is_paid
+
+
+def _doubt(report: GatewayNotification) -> HoldCode:
+    """Return the kind of a report that a person must look at, whatever its status says."""
+    if report.is_dispute:
+        return HoldCode.CHARGEBACK
+    return HoldCode.MATCHED_BY_HAND if report.is_matched_by_hand else HoldCode.UNCLEAR_REPORT
 
 
 def wrong_money(payment: Payment, report: GatewayNotification) -> str:

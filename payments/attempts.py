@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from typing import Final
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from django.db.models import Max
 
@@ -67,11 +67,10 @@ def lock_reported_payment(notification: GatewayNotification) -> Payment | None:
         return None
     # Read under the lock: another notification may have come first.
     payments = [one for one in lock_payments_of(order) if one.provider == notification.provider]
-    return (
-        _known_payment(notification, payments)
-        or _opened_payment(payments, number)
-        or _new_payment(notification, order, number)
-    )
+    known = _known_payment(notification, payments)
+    if known is None and notification.is_dispute:
+        return _paid_payment(payments, number)
+    return known or _opened_payment(payments, number) or _new_payment(notification, order, number)
 
 
 def _known_payment(
@@ -89,8 +88,16 @@ def _opened_payment(payments: Sequence[Payment], number: int | None) -> Payment 
     return max(opened, key=lambda one: one.number, default=None)
 
 
+def _paid_payment(payments: Sequence[Payment], number: int | None) -> Payment | None:
+    """Return the one payment that brought money, which is all that can be disputed."""
+    paid = [one for one in payments if one.is_paid and number in (None, one.number)]
+    return paid[0] if len(paid) == 1 else None
+
+
 def _new_payment(notification: GatewayNotification, order: Order, number: int | None) -> Payment:
     payment = Payment.objects.create(
+        # The same transaction is the same payment, also in a database that was restored.
+        id=uuid5(order.pk, f"{notification.provider}:{notification.transaction_id}"),
         order=order,
         provider=notification.provider,
         transaction_id=notification.transaction_id,

@@ -42,6 +42,8 @@ _Outcome = PaymentNotification.Outcome
 
 #: event type → the states that its producer must have seen.
 _CLAIMED: Final = {PAYMENT_PROCESSED: PAID, PAYMENT_FAILED: UNPAID}
+#: The states of money that came in and that the bank may take back.
+_IN: Final = (PaymentStatus.CAPTURED, PaymentStatus.SETTLED)
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,13 @@ def ask(payment: Payment) -> Asked:
     """
     waiting = list(_waiting(payment))
     named = [one.payload.get("payment_request_id") for one in waiting]
+    with_refunds = payment.is_paid or any(one.status in REFUND for one in waiting)
     try:
         answer = provider(payment.provider).status(
             payment,
-            with_refunds=payment.is_paid or any(one.status in REFUND for one in waiting),
+            with_refunds=with_refunds,
             request_id=next((name for name in named if name), ""),
+            dispute_ids=_ended_disputes(payment) if with_refunds else (),
         )
     except CannotBeAsked as error:
         return Asked(None, f"it cannot be asked {error.reason}")
@@ -140,7 +144,7 @@ def apply_answer(order: Order, payment: Payment, asked: Asked) -> bool:
     truth = _truth(payment, asked, applied)
     for notified in _waiting(payment):
         _decide(order, payment, notified, truth=truth, applied=applied, asked=asked)
-    _resolve(order, payment, truth)
+    _resolve(order, payment, truth, asked)
     return applied.outcome == _Outcome.APPLIED
 
 
@@ -184,7 +188,7 @@ def _decide(
     applied: Applied,
     asked: Asked,
 ) -> None:
-    if _is_confirmed(notified, truth):
+    if _is_confirmed(notified, truth, asked):
         outcome = applied.outcome if applied.outcome != _Outcome.HELD else _Outcome.IGNORED
         notified.decide(payment=payment, outcome=outcome, reason=applied.reason)
         return
@@ -194,17 +198,21 @@ def _decide(
     open_hold(order, HoldCode.GATEWAY_DIFFERS, reason, payment=payment, notification=notified)
 
 
-def _is_confirmed(notified: PaymentNotification, truth: PaymentStatus | None) -> bool:
+def _is_confirmed(notified: PaymentNotification, truth: PaymentStatus | None, asked: Asked) -> bool:
     """Whether what was notified is what the gateway says, or was before in its own history."""
     if notified.status in OPEN:
         return True  # nothing follows from it
     if truth is None or not notified.status:
         return False
+    # A reversal. A declined card is denied as well, but no money of it ever came in.
+    is_reversed = truth is PaymentStatus.DENIED and asked.answer and asked.answer.came_in_at
+    if is_reversed and notified.status in _IN:
+        return True
     decision = next_status(truth, PaymentStatus(notified.status))
     return isinstance(decision, Duplicate | Stale)
 
 
-def _resolve(order: Order, payment: Payment, truth: PaymentStatus | None) -> None:
+def _resolve(order: Order, payment: Payment, truth: PaymentStatus | None, asked: Asked) -> None:
     """Close the holds for what the gateway confirms by now: its status may lag behind its calls."""
     if not order.is_held:
         return
@@ -213,7 +221,7 @@ def _resolve(order: Order, payment: Payment, truth: PaymentStatus | None) -> Non
             hold.code == HoldCode.GATEWAY_DIFFERS
             and hold.payment_id == payment.pk
             and hold.notification is not None
-            and _is_confirmed(hold.notification, truth)
+            and _is_confirmed(hold.notification, truth, asked)
         ):
             hold.payment = payment
             close_hold(order, hold, how=Decision.RESOLVED, reason="the gateway confirms it")
@@ -222,6 +230,14 @@ def _resolve(order: Order, payment: Payment, truth: PaymentStatus | None) -> Non
 def _waiting(payment: Payment) -> list[PaymentNotification]:
     waiting = PaymentNotification.objects.filter(payment=payment, outcome=_Outcome.WAITING)
     return list(waiting.order_by("id"))
+
+
+def _ended_disputes(payment: Payment) -> list[str]:
+    """Return the ids of the disputes about a payment that ended, as its gateway has notified."""
+    ended = PaymentNotification.objects.filter(
+        payment=payment, payload__event__in=["dispute.lost", "dispute.won"]
+    )
+    return sorted(set(ended.values_list("payload__id", flat=True)))
 
 
 def _id(event: Event) -> UUID:

@@ -16,7 +16,12 @@ from django.utils import timezone
 from orders.locks import lock_order
 from orders.models import Order
 from payments.alignment import align, payments_of
-from payments.apply import apply_by_decision, record_refund_by_hand
+from payments.apply import (
+    apply_by_decision,
+    brings_back,
+    record_refund_by_hand,
+    record_reversal,
+)
 from payments.cancelling import give_up
 from payments.exceptions import AlreadyRequested, CannotDecide, NotRequested, SamePerson
 from payments.hold_codes import DECISIONS, FOUR_EYES, Decision, HoldCode
@@ -207,7 +212,11 @@ def _take_money(order: Order, hold: Hold) -> None:
     reported, payment = hold.notification, hold.payment
     if reported is None or payment is None:
         return
-    decision = next_status(PaymentStatus(payment.status), PaymentStatus(reported.status))
+    notified = PaymentStatus(reported.status)
+    if brings_back(payment, notified):
+        record_reversal(payment, key=f"reversal-{hold.pk}", at=timezone.now())
+        return
+    decision = next_status(PaymentStatus(payment.status), notified)
     if not isinstance(decision, Duplicate | Stale):
         apply_by_decision(payment, reported)
 

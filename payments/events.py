@@ -6,7 +6,8 @@ occurrence does.
 from datetime import datetime
 
 from payments.exceptions import EventSwallowed
-from payments.models import Payment, PaymentNotification
+from payments.models import Payment
+from payments.providers.base import GatewayNotification
 from skincare.events.outbox import publish
 from skincare.events.schema import (
     PAYMENT_FAILED,
@@ -56,14 +57,18 @@ def refunded_event(
     )
 
 
-def reported_event(payment: Payment, notification: PaymentNotification) -> Event:
-    """Return `payment.reported`: the gateway has notified something, and has to be asked."""
+def reported_event(payment: Payment, report: GatewayNotification) -> Event:
+    """Return `payment.reported`: the gateway has notified something, and has to be asked.
+
+    A notification that is sent again makes the same event, also in a database that was restored to
+    an earlier time: one that says no time is as old as its order.
+    """
     return _event(
         PAYMENT_REPORTED,
         payment,
-        event_id=new_event_id(payment.provider, "reported", notification.identity),
+        event_id=new_event_id(payment.provider, "reported", report.identity),
         amount_rupiah=payment.amount_rupiah,
-        occurred_at=notification.received_at,
+        occurred_at=report.occurred_at if report.is_timed else payment.order.created_at,
     )
 
 

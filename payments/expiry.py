@@ -67,7 +67,8 @@ def expire(order: Order) -> bool:
             payment_id="",
             user_id=order.user_id,
             amount_rupiah=order.total_rupiah,
-            created_at=timezone.localtime(now).isoformat(),
+            # Not ours: whoever makes this event again makes the same document.
+            created_at=timezone.localtime(order.pay_until).isoformat(),
         )
     )
     return True

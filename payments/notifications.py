@@ -19,7 +19,7 @@ from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from orders.rows import insert_once
-from payments.apply import apply_report, tie
+from payments.apply import apply_report, brings_back, tie
 from payments.asking_times import next_time
 from payments.attempts import lock_reported_payment
 from payments.events import publish_once, reported_event
@@ -27,6 +27,7 @@ from payments.exceptions import Malformed, NotUnreadable
 from payments.models import Payment, PaymentNotification
 from payments.providers import provider
 from payments.providers.base import Gateway, GatewayNotification
+from payments.status import REFUND, PaymentStatus
 from skincare.events import audit
 from skincare.telemetry import metrics
 
@@ -86,8 +87,7 @@ def record(report: GatewayNotification, *, document: str = "") -> Received:
     # The insert comes first: of two parallel repeats, the second waits here for the first.
     stored, is_new = _get_or_store(report, document)
     if not is_new and stored.outcome != _Outcome.UNMATCHED:
-        if stored.outcome == _Outcome.HELD and stored.payment is not None:
-            # What the gateway did not confirm, or somebody forged before, may be true by now.
+        if stored.payment is not None and _may_be_news(stored.payment, stored):
             Payment.objects.filter(pk=stored.payment.pk).update(next_ask_at=timezone.now())
         return _ended(stored, is_repeat=True)
     if report.is_test:
@@ -101,11 +101,25 @@ def record(report: GatewayNotification, *, document: str = "") -> Received:
         stored.refresh_from_db()
         if stored.outcome != _Outcome.UNMATCHED:
             return _ended(stored, is_repeat=True)
-    if report.provider in settings.PROVIDERS_ASKED and not report.is_answer:
+    # What a dispute needs is a person's answer, of which a payment's state says nothing.
+    is_warning = report.is_dispute and report.status is None
+    if report.provider in settings.PROVIDERS_ASKED and not (report.is_answer or is_warning):
         return _ask_first(payment, report, stored)
     applied = apply_report(payment, report, stored)
     stored.decide(payment=payment, outcome=applied.outcome, reason=applied.reason)
     return _ended(stored, is_repeat=False)
+
+
+def _may_be_news(payment: Payment, repeated: PaymentNotification) -> bool:
+    """Whether the gateway has to be asked about a notification that it has sent before.
+
+    What it did not confirm, or somebody forged before, may be true by now; a settlement after a
+    chargeback says in the same words as the first one that the money came back, and a chargeback
+    after that, that it is gone again.
+    """
+    is_gone_again = repeated.status in REFUND and payment.status == PaymentStatus.SETTLED
+    was_in_doubt = repeated.outcome == _Outcome.HELD
+    return was_in_doubt or is_gone_again or brings_back(payment, repeated.status)
 
 
 def _ask_first(
@@ -119,7 +133,7 @@ def _ask_first(
         )
     payment.save()
     stored.wait_for_answer(payment=payment)
-    publish_once(reported_event(payment, stored))
+    publish_once(reported_event(payment, report))
     return _ended(stored, is_repeat=False)
 
 

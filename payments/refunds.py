@@ -38,8 +38,8 @@ def plan_refunds(
 
     `recorded` has the known refunds' rupiah by key. `in_full` says that the gateway calls the
     payment fully refunded; its refunds must then add up to it. Returns `Hold` where they add up to
-    something else or to more than was paid, where a known key comes with another amount, or where
-    more than `most_new` come at once.
+    something else or to more than was paid, where a known key comes with another amount or after
+    its money has come back, or where more than `most_new` come at once.
     """
     amounts = dict(recorded)
     new = []
@@ -67,6 +67,8 @@ def plan_refunds(
         return Hold(f"refunds add up to {total} of {amount_rupiah} rupiah paid")
     if in_full and total < amount_rupiah:
         return Hold(f"refunded in full, but refunds add up to {total} of {amount_rupiah} rupiah")
+    if total == 0 and not new:
+        return Hold("it reports refunds again whose money has come back")
     full = total == amount_rupiah
     status = PaymentStatus.REFUNDED if full else PaymentStatus.PARTLY_REFUNDED
     return RefundPlan(new=tuple(new), total_rupiah=total, status=status)

@@ -1,6 +1,6 @@
 """The one normal form of what a gateway reports, and what each gateway must be able to do."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -50,7 +50,12 @@ class GatewayNotification:
     - `status` is None only where `review_reason` says that the gateway's word for it is unknown.
     - `review_reason` is why a person must decide, whatever the status says; empty where nothing is
       odd.
+    - `occurred_at` is the gateway's time; where it says none (`is_timed` is False), when it came.
     - `expires_at` is until when the buyer can pay, where the gateway says it.
+    - `came_in_at` is when the money came in, also where it was reversed since; None where the
+      gateway does not say it.
+    - `is_dispute` says that a dispute is about money that came in: it opens no payment. Without a
+      status no money has moved yet.
     - `is_answer` says that the gateway was asked: it is proven by more than its sender.
     - `is_matched_by_hand` says that a person named the order.
     - `is_test` says that it is the test of the gateway's dashboard.
@@ -69,7 +74,10 @@ class GatewayNotification:
     other_ids: tuple[str, ...] = ()
     refunds: tuple[GatewayRefund, ...] = ()
     review_reason: str = ""
+    is_timed: bool = True
     expires_at: datetime | None = None
+    came_in_at: datetime | None = None
+    is_dispute: bool = False
     is_answer: bool = False
     is_matched_by_hand: bool = False
     is_test: bool = False
@@ -185,14 +193,20 @@ class Provider:
         return None
 
     def status(
-        self, payment: "Payment", *, with_refunds: bool = False, request_id: str = ""
+        self,
+        payment: "Payment",
+        *,
+        with_refunds: bool = False,
+        request_id: str = "",
+        dispute_ids: Sequence[str] = (),
     ) -> "GatewayNotification | None":
         """Return the payment's state in the gateway's own word.
 
         None where the gateway knows no transaction of it, which before the buyer has picked a way
         to pay means nothing. with_refunds: look for them too, where that takes another call.
-        request_id: what else the gateway has called it, where notifications said so. Raises
-        `GatewayUnavailable`, `CannotBeAsked` and `GatewayRefused`.
+        request_id: what else the gateway has called it, where notifications said so; dispute_ids:
+        the disputes of which they said that they had ended. Raises `GatewayUnavailable`,
+        `CannotBeAsked` and `GatewayRefused`.
         """
         return self.settle_at_once(payment)
 

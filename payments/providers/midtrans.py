@@ -5,7 +5,7 @@ https://docs.midtrans.com/docs/https-notification-webhooks (the signature)
 
 import hashlib
 import hmac
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -73,7 +73,12 @@ class Midtrans(Gateway):
         return midtrans_calls.create(payment, purchase)
 
     def status(
-        self, payment: "Payment", *, with_refunds: bool = False, request_id: str = ""
+        self,
+        payment: "Payment",
+        *,
+        with_refunds: bool = False,
+        request_id: str = "",
+        dispute_ids: Sequence[str] = (),
     ) -> GatewayNotification | None:
         """Ask by the transaction's id where we know it: some methods are found by nothing else."""
         document = midtrans_calls.status(_id_of(payment))

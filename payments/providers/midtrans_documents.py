@@ -94,7 +94,8 @@ def notification(document: Mapping[str, Any]) -> GatewayNotification:
     fraud_status = any_text(document, "fraud_status", max_length=16).lower()
     transaction_id = text(document, "transaction_id", max_length=128)
     order_reference = _order_reference(document, transaction_id)
-    occurred_at = _occurred_at(document)
+    said_at = _said_at(document)
+    occurred_at = said_at or now()
     refunds = _refunds(document, word, occurred_at)
     status, review_reason = _read_status(word, status_code, fraud_status)
     if status in REFUND and not refunds and not review_reason:
@@ -114,10 +115,12 @@ def notification(document: Mapping[str, Any]) -> GatewayNotification:
         # Documented for every notification, yet older payment types leave it out.
         currency=optional_text(document, "currency", max_length=8) or "IDR",
         occurred_at=occurred_at,
+        is_timed=said_at is not None,
         channel=optional_text(document, "payment_type", max_length=64),
         refunds=refunds,
         review_reason=review_reason,
         expires_at=_expires_at(document),
+        came_in_at=any_moment(document, "settlement_time", offset=_JAKARTA),
         is_test=order_reference.startswith(_TEST_ORDER),
         payload=_kept(document),
     )
@@ -156,13 +159,13 @@ def _read_status(
     return status, ""
 
 
-def _occurred_at(document: Mapping[str, Any]) -> datetime:
-    """Return when it happened; where the document does not say it, when it came."""
-    for name in ("settlement_time", "transaction_time"):
-        found = any_moment(document, name, offset=_JAKARTA)
-        if found is not None:
-            return found
-    return now()
+def _said_at(document: Mapping[str, Any]) -> datetime | None:
+    """Return when it happened, where the document says it."""
+    moments = (
+        any_moment(document, name, offset=_JAKARTA)
+        for name in ("settlement_time", "transaction_time")
+    )
+    return next((one for one in moments if one is not None), None)
 
 
 def _expires_at(document: Mapping[str, Any]) -> datetime | None:

@@ -5,7 +5,7 @@ One secret header proves the sender; the body is not signed.
 
 import hmac
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,7 +94,12 @@ class Xendit(Gateway):
         return xendit_calls.create(payment, purchase)
 
     def status(
-        self, payment: "Payment", *, with_refunds: bool = False, request_id: str = ""
+        self,
+        payment: "Payment",
+        *,
+        with_refunds: bool = False,
+        request_id: str = "",
+        dispute_ids: Sequence[str] = (),
     ) -> GatewayNotification | None:
         """Ask for the invoice, or for the payment request that the notification has named."""
         invoice_id = payment.session_id or payment.transaction_id
@@ -115,7 +120,11 @@ class Xendit(Gateway):
                     self.name, f"about {payment.transaction_id or 'no transaction'}"
                 )
             if answer is not None and with_refunds:
-                answer = xendit_documents.with_refunds(answer, xendit_calls.refunds_of(**query))
+                answer = xendit_documents.with_refunds(
+                    answer,
+                    xendit_calls.refunds_of(**query),
+                    filter(None, map(xendit_calls.dispute, dispute_ids)),
+                )
         except Malformed as error:
             raise GatewayUnavailable(self.name, f"the status is not as documented: {error}") from (
                 None

@@ -137,6 +137,18 @@ def refund(asked: Mapping[str, Any], *, key: str) -> dict[str, Any]:
     return answer.object
 
 
+def dispute(id_: str) -> dict[str, Any] | None:
+    """Return a dispute; None where there is none of this id, or our key may not see it.
+
+    https://docs.xendit.co/docs/manage-disputes-via-api
+    """
+    answer = _call("GET", "dispute", f"/v1/disputes/{quote(id_, safe='')}")
+    if answer.status in (403, 404):
+        return None
+    _check(answer)
+    return answer.object
+
+
 def refunds_of(**query: str) -> list[dict[str, Any]]:
     """Return the refunds of an invoice (`invoice_id`) or a payment request."""
     answer = _call("GET", "refunds", "/refunds", query=query)

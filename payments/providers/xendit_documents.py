@@ -3,6 +3,7 @@
 https://docs.xendit.co/docs/payments-api-webhooks
 https://docs.xendit.co/apidocs/payment-webhook-notification
 https://docs.xendit.co/apidocs/refund-webhook-notification
+https://docs.xendit.co/apidocs/dispute-webhook-notifications
 https://github.com/xendit/xendit-node/blob/master/docs/invoice/InvoiceCallback.md
 """
 
@@ -65,6 +66,21 @@ _SESSION_EVENTS: Final[Mapping[str, tuple[PaymentStatus, frozenset[str]]]] = {
     "payment_session.expired": (PaymentStatus.EXPIRED, frozenset({"EXPIRED"})),
 }
 _REFUND_SUCCEEDED: Final = "refund.succeeded"
+_DISPUTE_EVENTS: Final = frozenset(
+    {
+        "dispute.action_required",
+        "dispute.due_date_approaching",
+        "dispute.lost",
+        "dispute.under_review",
+        "dispute.won",
+    }
+)
+_LOST: Final = "LOST"
+#: A dispute's state → what the payment is then. Before its end the money stays where it is.
+_DISPUTE_STATUSES: Final[Mapping[str, PaymentStatus]] = {
+    _LOST: PaymentStatus.PARTLY_REFUNDED,
+    "WON": PaymentStatus.SETTLED,
+}
 # Shapes of older products, which accounts still get.
 _EWALLET_CAPTURE: Final = "ewallet.capture"
 _QR_PAYMENT: Final = "qr.payment"
@@ -85,6 +101,11 @@ _OTHER_PRODUCTS: Final = (
     "refund.failed",  # the money stays where it is
     "report.",
     "transaction_report",
+)
+#: The fields that say when something happened.
+_TIMES: Final = (
+    *("paid_at", "updated", "created", "transaction_timestamp"),
+    *("updated_at", "created_at"),
 )
 #: The order that the dashboard's test button names, for each kind of webhook.
 _TEST_ORDERS: Final = frozenset(
@@ -140,6 +161,11 @@ _KEPT_OF_CAPTURE: Final = frozenset({"capture_id", "capture_amount", "capture_ti
 
 def notification(document: Mapping[str, Any]) -> GatewayNotification | None:
     """Return what a callback says, or None for another product's event. Raises `Malformed`."""
+    report = _read(document)
+    return report and replace(report, is_timed=_is_timed(document))
+
+
+def _read(document: Mapping[str, Any]) -> GatewayNotification | None:
     if "event" not in document:
         is_virtual_account = "callback_virtual_account_id" in document
         return _virtual_account(document) if is_virtual_account else invoice(document)
@@ -150,6 +176,8 @@ def notification(document: Mapping[str, Any]) -> GatewayNotification | None:
         return _session(document, event)
     if event == _REFUND_SUCCEEDED:
         return _refund(document)
+    if event in _DISPUTE_EVENTS:
+        return _dispute(document, event)
     if event == _EWALLET_CAPTURE:
         return _ewallet(document)
     if event == _QR_PAYMENT:
@@ -182,9 +210,13 @@ def payment_request(document: Mapping[str, Any], payment: "Payment") -> GatewayN
 
 
 def with_refunds(
-    answer: GatewayNotification, documents: Iterable[Mapping[str, Any]]
+    answer: GatewayNotification,
+    documents: Iterable[Mapping[str, Any]],
+    disputes: Iterable[Mapping[str, Any]] = (),
 ) -> GatewayNotification:
-    """Return the state of a paid payment with the refunds that have succeeded."""
+    """Return the state of a paid payment with the refunds that have succeeded, and what lost
+    disputes took.
+    """
     refunds = tuple(
         GatewayRefund(
             text(document, "id", max_length=128),
@@ -195,6 +227,7 @@ def with_refunds(
         for document in documents
         if document.get("status") == "SUCCEEDED"
     )
+    refunds += tuple(_taken(one) for one in disputes if one.get("status") == _LOST)
     if not refunds or answer.status is not PaymentStatus.SETTLED:
         return answer
     identity = ":".join([answer.identity, *sorted(refund.key for refund in refunds)])
@@ -397,6 +430,46 @@ def _kept_payment(data: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
+def _dispute(document: Mapping[str, Any], event: str) -> GatewayNotification:
+    """Read how a dispute goes. Only its end moves money; before it a person has to answer it."""
+    dispute_id = text(document, "id", max_length=128)
+    word = text(document, "status", max_length=32)
+    payment_id = optional_text(document, "payment_id", max_length=128)
+    reference = optional_text(document, "reference_id")
+    taken = _taken(document)
+    status = _DISPUTE_STATUSES.get(word)
+    refunds = (taken,) if word == _LOST else ()
+    reason = "" if status else f"{word.lower()}: dispute {dispute_id} of {taken.amount} rupiah"
+    parts = (dispute_id, event, optional_text(document, "status_reason", max_length=64))
+    return GatewayNotification(
+        provider=NAME,
+        identity=":".join(["dispute", *parts, f"{taken.refunded_at:%Y-%m-%dT%H:%M:%S}"]),
+        transaction_id=payment_id or dispute_id,
+        order_reference=reference,
+        is_test=reference in _TEST_ORDERS,
+        is_dispute=True,
+        status=status,
+        amount=None,
+        currency=_currency(document),
+        occurred_at=taken.refunded_at,
+        refunds=refunds,
+        review_reason=reason,
+        payload={"event": event, **kept_fields(document, _KEPT)},
+    )
+
+
+def _taken(dispute: Mapping[str, Any]) -> GatewayRefund:
+    """Return what a lost dispute takes: it can be less in the end than at its beginning."""
+    amounts = child(dispute, "amount")
+    name = "terminal" if amounts.get("terminal") is not None else "initial"
+    return GatewayRefund(
+        text(dispute, "id", max_length=128),
+        any_amount(amounts, name),
+        "chargeback",
+        _first_moment(dispute, "updated_at", "created_at", "created"),
+    )
+
+
 def _refund(document: Mapping[str, Any]) -> GatewayNotification:
     """Read a refund. It names the payment, not our order; each refund has its own id and amount."""
     data = child(document, "data")
@@ -424,6 +497,14 @@ def _refund(document: Mapping[str, Any]) -> GatewayNotification:
         review_reason="" if word == "SUCCEEDED" else f"{_REFUND_SUCCEEDED} with status {word}",
         payload={"event": _REFUND_SUCCEEDED, **kept_fields(data, _KEPT)},
     )
+
+
+def _is_timed(document: Mapping[str, Any]) -> bool:
+    """Whether a callback says any time of its own."""
+    parts = [document]
+    while isinstance(parts[-1].get("data"), dict):
+        parts.append(parts[-1]["data"])
+    return any(any_moment(part, name) is not None for part in parts for name in _TIMES)
 
 
 def _first_moment(

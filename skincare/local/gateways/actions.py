@@ -10,7 +10,6 @@ from typing import Any, Final
 from skincare.local.gateways.midtrans import Midtrans, Transaction, not_modifiable
 from skincare.local.gateways.midtrans import Session as SnapSession
 from skincare.local.gateways.xendit import ApiRefusal, Invoice, Session, Xendit
-from skincare.local.gateways.xendit_documents import dispute
 
 GOOD_CARD: Final = "4811111111111114"
 
@@ -22,6 +21,8 @@ MIDTRANS_BY_STATE: Final[Mapping[str, tuple[str, ...]]] = {
     "authorize": ("pay", "expire"),
     "capture": ("settle", "approve", "deny"),
     "settlement": ("reverse", "charge back", "charge back half"),
+    "chargeback": ("win the dispute",),
+    "partial_chargeback": ("win the dispute",),
     "expire": ("pay late",),
 }
 
@@ -54,6 +55,7 @@ _MIDTRANS_ACTIONS: Final[Mapping[str, Callable[[Midtrans, Transaction], Any]]] =
     "deny": lambda midtrans, one: midtrans.review(one, approve=False),
     "reverse": lambda midtrans, one: midtrans.become(one, "deny"),
     "charge back": lambda midtrans, one: midtrans.charge_back(one),
+    "win the dispute": lambda midtrans, one: midtrans.win_dispute(one),
     "charge back half": lambda midtrans, one: midtrans.charge_back(one, one.amount // 2),
 }
 
@@ -72,9 +74,14 @@ def act_on_invoice(xendit: Xendit, invoice: Invoice, action: str, values: Values
             case "expire":
                 xendit.expire_invoice(invoice)
             case "charge back" if invoice.payment:
-                now = xendit.time(invoice.updated)
-                reference = invoice.asked["external_id"]
-                xendit.send(dispute("dispute.action_required", invoice.payment, reference, now))
+                xendit.raise_dispute(invoice.payment, invoice.asked["external_id"])
+            case "lose the dispute" if invoice.payment:
+                xendit.end_dispute(invoice.payment, status="LOST")
+            case "lose half of the dispute" if invoice.payment:
+                half = int(invoice.payment.amount) // 2
+                xendit.end_dispute(invoice.payment, status="LOST", rupiah=half)
+            case "win the dispute" if invoice.payment:
+                xendit.end_dispute(invoice.payment, status="WON")
             case _:
                 raise ApiRefusal(400, "INELIGIBLE_TRANSACTION_STATUS", f"invoice {invoice.status}")
 

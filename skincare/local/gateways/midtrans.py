@@ -11,6 +11,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import count
 from typing import Any, Final
 from uuid import uuid4
 
@@ -151,6 +152,7 @@ class Midtrans:
         self.options = Options()
         self.sessions: dict[str, Session] = {}
         self.transactions: list[Transaction] = []
+        self._refund_numbers = count(1)
         self.charges: list[str] = []  # the order id of each payment that took money
 
     # -- Snap ----------------------------------------------------------------------------------
@@ -278,6 +280,17 @@ class Midtrans:
         self._add_refund(transaction, amount or transaction.amount, key="", reason="chargeback")
         self.become(transaction, "chargeback" if whole else "partial_chargeback")
 
+    def win_dispute(self, transaction: Transaction) -> None:
+        """The bank gives back what it charged back.
+
+        GUESS: the transaction is settled again. The documentation ends with the chargeback.
+        """
+        if transaction.state not in ("chargeback", "partial_chargeback"):
+            raise not_modifiable()
+        transaction.refunds.clear()
+        transaction.state = "settlement"
+        self.notify(transaction)
+
     # -- Core API ------------------------------------------------------------------------------
 
     def find(self, id_: str) -> Transaction:
@@ -336,7 +349,7 @@ class Midtrans:
     def _add_refund(
         self, transaction: Transaction, amount: int, *, key: str, reason: str
     ) -> dict[str, Any]:
-        number = 1 + sum(len(t.refunds) for t in self.transactions)
+        number = next(self._refund_numbers)
         refund = {
             "refund_chargeback_id": number,
             "refund_chargeback_uuid": str(uuid4()),

@@ -120,7 +120,9 @@ class Pages:
             invoice.status,
             is_open=invoice.status == "PENDING",
             back=invoice.asked.get("success_redirect_url", ""),
-            behind=["expire"] if invoice.status == "PENDING" else ["pay late", "charge back"],
+            behind=["expire"]
+            if invoice.status == "PENDING"
+            else ["pay late", "charge back", "lose the dispute", "win the dispute"],
         )
 
     def invoice_act(self, request: Request, id: str) -> Answer:  # noqa: A002 the path's name

@@ -152,6 +152,7 @@ class Xendit:
         self.invoices: dict[str, Invoice] = {}
         self.sessions: dict[str, Session] = {}
         self.refunds: dict[str, Refund] = {}
+        self.disputes: dict[str, dict[str, Any]] = {}
         self.customers: dict[str, dict[str, Any]] = {}  # by their own reference
         self.charges: list[str] = []  # our reference of each payment that took money
 
@@ -454,6 +455,42 @@ class Xendit:
             "updated": self.time(refund.updated),
             "metadata": refund.asked.get("metadata"),
         }
+
+    # -- Disputes ------------------------------------------------------------------------------
+
+    def raise_dispute(self, payment: Payment, reference: str) -> None:
+        """The buyer tells the bank that the payment is wrong.
+
+        https://docs.xendit.co/apidocs/dispute-webhook-notifications
+        """
+        now = self.time(self._clock.now())
+        raised: dict[str, Any] = {
+            "id": f"mi-dspt-{uuid4()}",
+            "channel_code": "CARDS",
+            "status": "ACTION_REQUIRED",
+            "status_reason": None,
+            "currency": "IDR",
+            "amount": {"initial": f"{payment.amount:.2f}", "terminal": None},  # texts
+            "created_at": now,
+            "updated_at": now,
+            "due_date": now,
+            "related_disputes": [],
+            "payment_id": payment.id,
+            "reference_id": reference,
+        }
+        self.disputes[raised["id"]] = raised
+        self.send({"event": "dispute.action_required", **raised})
+
+    def end_dispute(self, payment: Payment, *, status: str, rupiah: int | None = None) -> None:
+        """The bank decides: LOST or WON, for all of it or for some rupiah."""
+        disputed = [one for one in self.disputes.values() if one["payment_id"] == payment.id]
+        if not disputed:
+            raise ApiRefusal(400, "ILLEGAL_STATE", "no dispute was raised")
+        found = disputed[-1]
+        terminal = f"{rupiah}.00" if rupiah else found["amount"]["initial"]
+        found["amount"] = found["amount"] | {"terminal": terminal}
+        found |= {"status": status, "updated_at": self.time(self._clock.now())}
+        self.send({"event": f"dispute.{status.lower()}", **found})
 
     # -- What is common ------------------------------------------------------------------------
 

@@ -40,6 +40,7 @@ class XenditApi:
             ("GET", "/refunds", self.list_refunds),
             ("GET", "/refunds/{id}", self.get_refund),
             ("POST", "/refunds/{id}/cancel", self.cancel_refund),
+            ("GET", "/v1/disputes/{id}", self.get_dispute),
         ):
             routes.add(method, PREFIX + path, self._checked(f"{method} {path}", view))
 
@@ -183,6 +184,11 @@ class XenditApi:
         if key:
             self._refund_keys[key] = (asked, given)
         return given
+
+    def get_dispute(self, request: Request, id: str) -> Answer:  # noqa: A002 the path's name
+        if id not in self._xendit.disputes:
+            raise ApiRefusal(404, "DATA_NOT_FOUND", "dispute not found")
+        return Answer.json(self._xendit.disputes[id])
 
     def list_refunds(self, request: Request) -> Answer:
         names = ("invoice_id", "payment_request_id")

@@ -1,4 +1,4 @@
-"""What Xendit sends beside its present events: the dashboard's tests, disputes, older shapes.
+"""What Xendit sends beside its present events: the dashboard's tests, older shapes.
 
 The tests' ids are the same for all merchants; the older shapes are those that were seen in use.
 """
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
-from skincare.local.gateways.xendit import BUSINESS_ID, Payment, hex_id
+from skincare.local.gateways.xendit import BUSINESS_ID, hex_id
 
 DASHBOARD_TESTS: Final[Mapping[str, dict[str, Any]]] = {
     "invoice": {
@@ -142,18 +142,3 @@ OLDER_SHAPES: Final[Mapping[str, Callable[[str, int, str], dict[str, Any]]]] = {
     "qr.payment 2022-07-31": qr_payment_2022,
     "virtual account": virtual_account_paid,
 }
-
-
-def dispute(event: str, payment: Payment, reference: str, now: str) -> dict[str, Any]:
-    """Flat; the amount is a text in an object."""
-    return {
-        "event": event,
-        "id": f"mi-dspt-{uuid4()}",
-        "business_id": BUSINESS_ID,
-        "created": now,
-        "payment_id": payment.id,
-        "reference_id": reference,
-        "currency": "IDR",
-        "amount": {"initial": f"{payment.amount:.2f}"},
-        "status": event.partition(".")[2].upper(),
-    }

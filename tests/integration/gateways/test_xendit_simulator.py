@@ -294,7 +294,21 @@ def test_a_dispute_is_told_of_a_card_payment(invoice: Invoice, act: Act, shop: S
     act("xendit", made, "pay", channel="CREDIT_CARD")
     act("xendit", made, "charge back")
     assert shop.heard[-1]["event"] == "dispute.action_required"
-    assert shop.heard[-1]["amount"] == {"initial": "150000.00"}
+    assert shop.heard[-1]["amount"] == {"initial": "150000.00", "terminal": None}
+
+
+@pytest.mark.parametrize(("action", "event"), [("lose", "dispute.lost"), ("win", "dispute.won")])
+def test_a_dispute_ends_and_can_be_asked_for(
+    action: str, event: str, invoice: Invoice, act: Act, xendit: Call, shop: Shop
+) -> None:
+    made = invoice()["id"]
+    act("xendit", made, "pay", channel="CREDIT_CARD")
+    act("xendit", made, "charge back")
+    act("xendit", made, f"{action} the dispute")
+    told = dict(shop.heard[-1])
+    assert (told.pop("event"), told["amount"]["terminal"]) == (event, "150000.00")
+    assert xendit("GET", f"/v1/disputes/{told['id']}").json() == told
+    assert xendit("GET", "/v1/disputes/mi-dspt-0").status_code == 404
 
 
 @pytest.mark.parametrize("test", ["invoice", "virtual_account", "ewallet", "qr"])

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 from django.conf import LazySettings, settings
+from django.db import transaction
 from django.test import Client
 
 from orders.models import Order
@@ -15,6 +16,7 @@ from payments.models import Hold, Payment, PaymentNotification, PaymentRefund
 from payments.reconciliation import sweep
 from skincare.events.consumer import process
 from skincare.events.models import OutboxEvent, ProcessedEvent
+from skincare.events.schema import IDENTITY_FIELDS
 from skincare.local.gateways.actions import act_on_invoice, act_on_snap
 from skincare.local.gateways.simulator import Simulator
 from tests.integration.gateways.conftest import SERVER_KEY
@@ -279,6 +281,67 @@ def test_a_status_that_lags_behind_its_call_ends_its_own_hold(gateways: Simulato
     # then
     assert (shown(order), held_for(order)) == (PAID, [])
     assert Hold.objects.get(order=order).closed_how == "resolved"
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        (("pay", "reverse"), UNPAID),
+        (("pay", "refund"), ("refunded", 0, 0)),
+        (("capture", "cancel"), UNPAID),
+        (("capture", "settle", "charge back"), ("refunded", 0, 0)),
+        (("capture", "settle"), PAID),
+    ],
+)
+def test_what_was_true_when_it_was_notified_is_no_difference(
+    steps: tuple[str, ...], expected: tuple[str, int, int], gateways: Simulator
+) -> None:
+    """The worker comes late: the money was in, and the gateway knows by now how it went on."""
+    order = an_order("midtrans")
+    midtrans_shows(gateways, order, *steps)
+    told = [one.document for one in gateways.webhooks.all]
+
+    for document in told:
+        midtrans_says(document)
+        if document["transaction_status"] in ("settlement", "capture"):
+            break
+    work(order)
+
+    assert shown(order) == expected
+    assert "gateway_differs" not in held_for(order)
+    assert not PaymentNotification.objects.filter(outcome__in=["held", "waiting"]).exists()
+
+
+def test_a_declined_card_is_no_reversal(gateways: Simulator) -> None:
+    order = an_order("midtrans")
+    document = midtrans_shows(gateways, order, "decline")
+
+    midtrans_says(document, transaction_status="settlement", status_code="200")
+    work(order)
+
+    assert (shown(order), held_for(order)) == (UNPAID, ["gateway_differs"])
+
+
+@pytest.mark.parametrize("without", [(), ("transaction_time", "settlement_time")])
+@pytest.mark.parametrize("is_second", [False, True])
+def test_a_notification_sent_again_to_a_restored_database_makes_the_same_event(
+    is_second: bool, without: tuple[str, ...], gateways: Simulator
+) -> None:
+    order = an_order("midtrans")
+    document = midtrans_shows(gateways, order, "pay")
+    if is_second:
+        midtrans_says(document)
+        document = document | {"transaction_id": str(uuid4())}
+    document = {name: value for name, value in document.items() if name not in without}
+
+    def told() -> dict[str, Any]:
+        before = transaction.savepoint()
+        midtrans_says(document)
+        event = OutboxEvent.objects.filter(event_type="payment.reported").latest("id")
+        transaction.savepoint_rollback(before)
+        return {name: event.payload[name] for name in IDENTITY_FIELDS}
+
+    assert told() == told()
 
 
 def test_a_refund_at_xendit_is_found_by_asking(gateways: Simulator) -> None:

@@ -108,6 +108,7 @@ def test_a_settlement_in_the_normal_form() -> None:
         occurred_at=datetime.fromisoformat("2026-11-11T00:17:05+07:00"),
         channel="bank_transfer",
         expires_at=datetime.fromisoformat("2026-11-12T00:15:20+07:00"),
+        came_in_at=datetime.fromisoformat("2026-11-11T00:17:05+07:00"),
         payload={
             "transaction_time": "2026-11-11 00:15:20",
             "transaction_status": "settlement",

@@ -50,7 +50,7 @@ class AdminDoorMiddleware:
         """Raise Http404 for the admin on another host than its own; answer who is locked out."""
         if not request.path.startswith(PREFIX):
             return None
-        host, _ = split_domain_port(request.get_host())
+        host, _port = split_domain_port(request.get_host())
         if not validate_host(host, settings.ADMIN_HOSTS):  # as ALLOWED_HOSTS is read
             raise Http404
         is_login = request.method == "POST" and request.path.startswith(LOGIN)

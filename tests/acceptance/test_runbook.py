@@ -1,9 +1,9 @@
-"""Five faults of a real shop, each found and mended by the words of the runbook, nothing else."""
+"""Faults of a real shop, each found and mended by the words of the runbook, nothing else."""
 
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 from django.contrib.auth import get_user_model
+from django.db import connection
+from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -25,12 +27,14 @@ from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.local.deadline import wait_until
 from skincare.local.servers import MailServer
 from skincare.local.sqs import free_port
-from skincare.local.supervised import Supervised
+from skincare.local.supervised import ProgramError, Supervised
 from skincare.operations.groups import FINANCE
 from skincare.operations.models import WorkerReport
 from skincare.sqs.queues import depth
 from tests.acceptance.browser.conftest import with_its_permissions
 from tests.acceptance.conftest import Stage, start_worker
+from tests.acceptance.processes import LocalWorker
+from tests.acceptance.test_database_away import gate
 from tests.faults.faults import Denied
 from tests.faults.proxy import FaultProxy
 from tests.integration.operations.sending import send_to
@@ -191,8 +195,7 @@ def test_a_worker_that_hangs(
     with set_up(tmp_path, 1) as stage:
         look_at(stage)
         [worker] = stage.cluster.nodes
-        reports = WorkerReport.objects.filter(pid=worker.container.pid)
-        wait_until(reports.exists, seconds=60, what="the first report", every=0.2)
+        wait_for_report(worker)
         processes = [psutil.Process(worker.container.pid), *worker.container.children()]
         for process in processes:
             process.suspend()
@@ -209,16 +212,118 @@ def test_a_worker_that_hangs(
         run(found)
         for process in processes:  # as ECS does with what is not healthy
             process.kill()
-        another = start_worker("another", stage.app, stage.environment, stage.folder)
-        try:
-            assert another.ready()
+        with another_worker(stage):
+            wait_until_done(order, 1)
+            run(mended)
+
+
+@contextmanager
+def another_worker(stage: Stage) -> Iterator[None]:
+    """As ECS starts one in the place of one that ended; it has reported by the time it is there."""
+    before = WorkerReport.objects.count()
+    another = start_worker("another", stage.app, stage.environment, stage.folder)
+    try:
+        assert another.ready()
+        wait_until(
+            lambda: WorkerReport.objects.count() > before,
+            seconds=60,
+            what="the other worker's report",
+            every=0.2,
+        )
+        yield
+    finally:
+        another.teardown()
+
+
+def wait_for_report(worker: LocalWorker) -> None:
+    reports = WorkerReport.objects.filter(pid=worker.container.pid)
+    wait_until(reports.exists, seconds=60, what="the first report", every=0.2)
+
+
+def wait_for_line(worker: LocalWorker, event: str) -> None:
+    wait_until(
+        lambda: event in worker.container.logs(), seconds=90, what=f"{event} in the log", every=0.2
+    )
+
+
+def test_a_task_that_hung_in_a_worker_that_died(
+    set_up: SetUp, tmp_path: Path, look_at: Callable[[Stage], None]
+) -> None:
+    with set_up(tmp_path, 1) as stage:
+        look_at(stage)
+        [worker] = stage.cluster.nodes
+        wait_for_report(worker)
+        order = place()
+        event_id = OutboxEvent.objects.get(order_id=order.pk).event_id
+        (stage.folder / "faults" / f"{event_id}.effects.0").write_text("hang")
+        relay.run_once()
+        claimed = ProcessedEvent.objects.filter(event_id=event_id, status="processing")
+        wait_until(claimed.exists, seconds=60, what="the task to hang", every=0.1)
+        for process in [*worker.container.children(), psutil.Process(worker.container.pid)]:
+            process.kill()
+        wait_until(
+            claimed.filter(lease_expires_at__lt=Now()).exists,
+            seconds=60,
+            what="the end of the lease",
+            every=0.2,
+        )
+        found, mended = steps("A task that hung")
+
+        run(found, EVENT_ID=event_id)
+        with another_worker(stage):
+            wait_until_done(order, 1)
+            run(mended)
+
+
+def test_a_worker_that_waits_for_what_is_away(
+    set_up: SetUp, tmp_path: Path, look_at: Callable[[Stage], None]
+) -> None:
+    database = connection.settings_dict
+    with gate() as way:
+        url = f"postgresql://{database['USER']}@127.0.0.1:{way.port}/{database['NAME']}"
+        with set_up(tmp_path, 1, DATABASE_URL=url) as stage:
+            look_at(stage)
+            [worker] = stage.cluster.nodes
+            wait_for_report(worker)
+            order = place()
+            way.close()
+            relay.run_once()
+            wait_for_line(worker, "queue_waiting")
+            # So that the moment lasts in which the worker can report, and has not tried again.
+            for process in worker.container.children():
+                process.suspend()
+            way.open()
+            found, mended = steps("A worker that waits for what is away")
+            waits = WorkerReport.objects.exclude(trouble="")
+            wait_until(waits.exists, seconds=60, what="the worker to say so", every=0.2)
+
+            run(found)
+            for process in worker.container.children():
+                process.resume()
             wait_until_done(order, 1)
             wait_until(
-                lambda: WorkerReport.objects.count() == 2,
-                seconds=60,
-                what="the other worker's report",
-                every=0.2,
+                lambda: not waits.exists(), seconds=60, what="the worker to be well", every=0.2
             )
             run(mended)
-        finally:
-            another.teardown()
+
+
+def test_a_release_that_does_not_start(
+    set_up: SetUp, tmp_path: Path, look_at: Callable[[Stage], None], settings: Any
+) -> None:
+    with set_up(tmp_path, 1) as stage:
+        look_at(stage)
+        right = stage.queues.url
+        wrong = {"ORDER_EVENTS_QUEUE_URL": f"{right}-of-another-name"}
+        new = start_worker("new", stage.app, stage.environment | wrong, stage.folder)
+        with pytest.raises(ProgramError, match=r"ended with status 1\n[\s\S]*cannot be read"):
+            new.ready()
+        new.teardown()
+        found, mended = steps("A release that does not start")
+
+        settings.ORDER_EVENTS_QUEUE_URL = wrong["ORDER_EVENTS_QUEUE_URL"]
+        run(found)
+        settings.ORDER_EVENTS_QUEUE_URL = right
+        run(mended)
+        with another_worker(stage):
+            order = place()
+            wait_until_done(order, 1)

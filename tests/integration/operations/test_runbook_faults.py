@@ -187,17 +187,24 @@ def test_a_task_that_hung(letters: Letters) -> None:
     OutboxEvent.objects.update(sent_at=timezone.now())
     assert isinstance(claim(event, worker="worker-1"), Claim)
     ProcessedEvent.objects.update(lease_expires_at=timezone.now() - timedelta(minutes=5))
-    [block] = steps("A task that hung")
+    found, mended = steps("A task that hung")
 
-    run(block, EVENT_ID=event.event_id)
+    run(found, EVENT_ID=event.event_id)
+    # Another worker comes, and does it.
+    held = claim(event, worker="worker-2")
+    assert isinstance(held, Claim)
+    held.finish()
+    run(mended)
 
 
 def test_a_worker_that_waits_for_what_is_away(letters: Letters, worker: WorkerReport) -> None:
     health = {"waiting_for": "PostgreSQL", "waiting_since": "2026-11-30T00:00:00Z", "waiting": 3}
     WorkerReport.objects.update(trouble="; ".join(waiting({"queues": {"orders": health}})))
-    [block] = steps("A worker that waits for what is away")
+    found, mended = steps("A worker that waits for what is away")
 
-    run(block)
+    run(found)
+    WorkerReport.objects.update(trouble="")
+    run(mended)
 
 
 def test_a_queue_without_its_dead_letter_queue(letters: Letters) -> None:
@@ -245,10 +252,13 @@ def test_a_gateway_is_down(gateways: Simulator, settings: Any) -> None:
 
 
 def test_a_release_that_does_not_start(letters: Letters, settings: Any) -> None:
-    settings.ORDER_EVENTS_QUEUE_URL = f"{letters.pair.url}-of-another-name"
-    [block] = steps("A release that does not start")
+    right = letters.pair.url
+    settings.ORDER_EVENTS_QUEUE_URL = f"{right}-of-another-name"
+    found, mended = steps("A release that does not start")
 
-    run(block)
+    run(found)
+    settings.ORDER_EVENTS_QUEUE_URL = right
+    run(mended)
 
 
 def test_no_fault_of_the_runbook_is_left_out() -> None:

@@ -28,9 +28,9 @@ from orders.exceptions import (
     UnknownPaymentMethod,
     UnknownSku,
 )
-from orders.hoarding import check_unpaid, network_hash, one_at_a_time, with_unpaid
+from orders.hoarding import check_unpaid, network_hash, read_products
 from orders.idempotency import check_key, claim_key, scope_of
-from orders.models import GUEST, SKU_PATTERN, Order, OrderLine, Product
+from orders.models import GUEST, SKU_PATTERN, Order, OrderLine
 from orders.order_numbers import new_order_number
 from orders.rows import insert
 from orders.sentences import Sentence
@@ -228,10 +228,7 @@ def _lines_of(order: Order, items: Sequence[Item]) -> list[OrderLine]:
     # PostgreSQL takes no NUL, so what cannot be a sku is not asked for.
     skus = [item.sku for item in items if re.match(SKU_PATTERN, item.sku)]
     # Not locked: whether there is enough is decided when the stock is taken.
-    wished = Product.objects.filter(is_active=True, sku__in=skus)
-    read = with_unpaid(wished, order).defer("description", "search_vector")
-    with one_at_a_time(order):
-        products = {one.sku: one for one in read}
+    products = {one.sku: one for one in read_products(order, skus)}
     for index, item in enumerate(items):
         if item.sku not in products:
             raise UnknownSku(

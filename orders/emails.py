@@ -10,6 +10,7 @@ each raises `LostClaim`, and sends nothing, where another worker has taken the e
 
 from collections.abc import Callable
 from email.utils import parseaddr
+from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -86,13 +87,14 @@ def send_refund(
 
 def message_id(*, kind: str, event_id: str) -> str:
     """Return the Message-ID of the email of this kind for an event; always the same one."""
-    domain = parseaddr(settings.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2]
+    domain = _sender(settings.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2]
     # An event id may hold characters that a Message-ID may not (RFC 5322, 3.6.4).
     return f"<{new_event_id('email', event_id)}.{kind}@{domain}>"
 
 
 def compose(kind: str, order: Order, *, event_id: str, **context: Any) -> EmailMultiAlternatives:
     """Return the email of this kind for `order`, as text and HTML, ready to be sent."""
+    id_ = message_id(kind=kind, event_id=event_id)
     with translation.override(order.language), timezone.override(JAKARTA):
         context |= _order_context(order)
         email = EmailMultiAlternatives(
@@ -100,8 +102,8 @@ def compose(kind: str, order: Order, *, event_id: str, **context: Any) -> EmailM
             body=render_to_string(f"orders/email/{kind}.txt", context),
             to=[order.email],
             headers={
-                "Message-ID": message_id(kind=kind, event_id=event_id),
-                "X-Shop-Message-ID": message_id(kind=kind, event_id=event_id),
+                "Message-ID": id_,
+                "X-Shop-Message-ID": id_,
                 "Auto-Submitted": "auto-generated",  # RFC 3834: no out-of-office answers
             },
         )
@@ -197,9 +199,13 @@ def _language(order: Order) -> Language:
     return "en" if order.language == Order.Language.ENGLISH else "id"
 
 
+#: Name and address of a sender; the parser is slow.
+_sender: Final = lru_cache(maxsize=8)(parseaddr)
+
+
 def _shop() -> dict[str, str]:
     """Who writes: the sender of all emails, with what the settings say of the shop."""
-    name, address = parseaddr(settings.DEFAULT_FROM_EMAIL)
+    name, address = _sender(settings.DEFAULT_FROM_EMAIL)
     return {
         "name": name or address,
         "email": address,

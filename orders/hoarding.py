@@ -8,18 +8,17 @@ be thrown away as easily as it is got. What cost nothing counts for a day.
 
 import hashlib
 import hmac
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address, ip_network
-from typing import Any, Final
+from typing import Final
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import JSONField, QuerySet
-from django.db.models.expressions import RawSQL
 
+from orders import rows
 from orders.email_addresses import MAILBOX, mailbox
 from orders.exceptions import TooManyUnpaid
 from orders.models import GUEST, Order, OrderLine, Product
@@ -44,6 +43,12 @@ _UNPAID: Final = f"""
     LIMIT 20000
 ) AS unpaid)
 """  # noqa: S608  (constants)
+#: What checkout needs to know of a product; the rest of it is long.
+_FOR_SALE: Final = ("id", "sku", "name", "price_rupiah", "stock", "reserved")
+_READ: Final = (
+    f"SELECT {_UNPAID}, {', '.join(_FOR_SALE)} FROM orders_product"  # noqa: S608  (constants)
+    " WHERE is_active AND sku = ANY(%s)"
+)
 
 
 @dataclass(frozen=True)
@@ -73,46 +78,43 @@ def network_hash(address: str) -> str:
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()[:32]
 
 
-def with_unpaid(products: QuerySet[Product], order: Order) -> QuerySet[Product]:
-    """Let the statement that reads an order's products read, too, what its buyer has set aside."""
-    if not settings.LIMIT_BUYERS:
-        return products
-    values = [mailbox(order.email), order.user_id, order.network_hash] * 2
-    return products.annotate(unpaid=RawSQL(_UNPAID, values, JSONField()))  # noqa: S611  (a constant)
+def read_products(order: Order, skus: Sequence[str]) -> list[Product]:
+    """Return the products that are for sale, each with what the order's buyer has set aside.
 
-
-@contextmanager
-def one_at_a_time(order: Order) -> Iterator[None]:
-    """Let the buyer's next checkout wait for the end of this one's transaction.
-
-    The lock is taken in the round trip of the block's one statement, and before that looks.
+    The buyer's next checkout waits for the end of this one's transaction from then on: the lock is
+    taken in the same round trip, and before that looks.
     """
-
-    def lock(execute: Any, sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
-        result = execute(f"{_LOCK}; {sql}", [_locks_of(order), *params], many, context)
-        context["cursor"].nextset()
-        return result
-
-    with connection.execute_wrapper(lock) if settings.LIMIT_BUYERS else nullcontext():
-        yield
+    if not settings.LIMIT_BUYERS:
+        return rows.read(Product, "is_active AND sku = ANY(%s)", [skus], only=_FOR_SALE)
+    buyer = [mailbox(order.email), order.user_id, order.network_hash]
+    with connection.cursor() as cursor:
+        cursor.execute(f"{_LOCK}; {_READ}", [_locks_of(order), *buyer, *buyer, skus])
+        cursor.nextset()
+        found = cursor.fetchall()
+    products = []
+    for unpaid, *values in found:
+        product = Product.from_db(connection.alias, _FOR_SALE, values)
+        product.unpaid = json.loads(unpaid) if unpaid else []  # type: ignore[attr-defined]
+        products.append(product)
+    return products
 
 
 def check_unpaid(order: Order, lines: Sequence[OrderLine]) -> None:
     """Raise `TooManyUnpaid` where the order, not written yet, would pass its buyer's bounds.
 
-    The products of its lines were read by `with_unpaid`, `one_at_a_time`.
+    The products of its lines were read by `read_products`.
     """
     if not settings.LIMIT_BUYERS:
         return
     stock = {line.product_id: line.product.stock for line in lines}
-    rows = getattr(lines[0].product, "unpaid", None) or []
+    unpaid = lines[0].product.unpaid  # type: ignore[attr-defined]
     wanted = Counter({line.product_id: line.quantity for line in lines})
     for whose, bounds in (
         (3, settings.UNPAID_BY_EMAIL),  # the place in each row
         (4, settings.UNPAID_BY_SESSION),
         (5, settings.UNPAID_BY_NETWORK),
     ):
-        if passes([row[:3] for row in rows if row[whose]], wanted, stock, Bounds(**bounds)):
+        if passes([row[:3] for row in unpaid if row[whose]], wanted, stock, Bounds(**bounds)):
             raise TooManyUnpaid(
                 Sentence(
                     "too much is set aside for you and not paid: pay for it, or wait until it ends",

@@ -18,7 +18,6 @@ Row = TypeVar("Row", bound=models.Model)
 class _Table(NamedTuple):
     """What is the same in all statements on a model's table."""
 
-    name: str
     columns: str
     #: Without a key that the database counts up.
     written: Sequence[Any]
@@ -26,13 +25,18 @@ class _Table(NamedTuple):
     places: str
 
 
-def read(model: type[Row], where: str, values: Sequence[Any]) -> list[Row]:
-    """Return the rows that meet an SQL condition, and what follows it."""
-    table = _table(model)
+def read(
+    model: type[Row], where: str, values: Sequence[Any], *, only: Sequence[str] = ()
+) -> list[Row]:
+    """Return the rows that meet an SQL condition, and what follows it.
+
+    `only`: the fields to read, in the model's order; others are read when they are asked for.
+    """
+    names = only or [field.attname for field in model._meta.concrete_fields]
+    columns = ", ".join(names) if only else _table(model).columns
     with prepared_cursor() as cursor:
-        cursor.execute(f"SELECT {table.columns} FROM {table.name} WHERE {where}", values)  # noqa: S608
+        cursor.execute(f"SELECT {columns} FROM {model._meta.db_table} WHERE {where}", values)  # noqa: S608
         found = cursor.fetchall()
-    names = [field.attname for field in model._meta.concrete_fields]
     return [model.from_db(connection.alias, names, row) for row in found]
 
 
@@ -67,7 +71,6 @@ def _table(model: type[models.Model]) -> _Table:
     fields: Sequence[Any] = model._meta.concrete_fields
     written = [field for field in fields if not isinstance(field, models.AutoField)]
     return _Table(
-        name=model._meta.db_table,
         columns=", ".join(field.column for field in fields),
         written=written,
         into=f"{model._meta.db_table} ({', '.join(field.column for field in written)})",

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Final
 
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 from django.utils import translation
+
+from skincare.admin_door import PREFIX
 
 LANGUAGE: Final = "en"
 
@@ -17,7 +18,7 @@ class EnglishAdminMiddleware:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not request.path.startswith(reverse("admin:index")):
+        if not request.path.startswith(PREFIX):
             return self._get_response(request)
         with translation.override(LANGUAGE):
             return self._get_response(request)

@@ -78,7 +78,7 @@ def network_hash(address: str) -> str:
     return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()[:32]
 
 
-def read_products(order: Order, skus: Sequence[str]) -> list[Product]:
+def read_products(order: Order, skus: list[str]) -> list[Product]:
     """Return the products that are for sale, each with what the order's buyer has set aside.
 
     The buyer's next checkout waits for the end of this one's transaction from then on: the lock is

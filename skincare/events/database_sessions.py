@@ -25,10 +25,11 @@ from psycopg.pq import TransactionStatus
 
 from skincare.telemetry.identity import current_service
 
-#: PostgreSQL's words for "not now": it stops, starts, is full, or is a reader since a failover.
+#: PostgreSQL's words for "not now": it stops, starts, is full, is a reader since a failover, or a
+#: migration has changed what a statement returns that this session has prepared (0A000).
 #: https://www.postgresql.org/docs/current/errcodes-appendix.html
 _AWAY: Final = frozenset(
-    {"25006", "25P03", "53100", "53200", "53300", "57P01", "57P02", "57P03", "57P05"}
+    {"0A000", "25006", "25P03", "53100", "53200", "53300", "57P01", "57P02", "57P03", "57P05"}
 )
 _CONNECTION_EXCEPTION: Final = "08"
 #: So often a session executes a statement of `skincare.events.statements` before it prepares it.

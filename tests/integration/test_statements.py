@@ -5,7 +5,8 @@ where it has to go up, something else should become one statement.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -17,9 +18,11 @@ from django.test.utils import CaptureQueriesContext
 from orders import catalogue
 from orders.models import Order
 from payments.models import Payment
-from skincare.events.consumer import process
+from skincare.events.consumer import EventOutcome, process
+from skincare.events.database_sessions import PREPARE_AFTER
 from skincare.events.models import OutboxEvent
 from skincare.local.outsiders import Midtrans
+from skincare.sqs.outcome import Unavailable
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -100,3 +103,75 @@ def test_a_webhook_takes_nine_statements(client: Client, settings: Any, asked: l
 
     assert OutboxEvent.objects.filter(event_type__startswith="payment.").count() == 2
     assert len(sent) <= WEBHOOK, "\n".join(sent)
+
+
+@contextmanager
+def migrated(change: str, *, back: str) -> Iterator[None]:
+    """Another session changes the table of the orders meanwhile."""
+    with closing(connection.copy()) as other, other.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE orders_order {change}")
+        try:
+            yield
+        finally:
+            connection.close()
+            cursor.execute(f"ALTER TABLE orders_order {back}")
+
+
+WIDENED = {
+    "change": "ALTER COLUMN number TYPE varchar(40)",
+    "back": "ALTER COLUMN number TYPE varchar(32)",
+}
+ADDED = {"change": "ADD COLUMN of_a_later_release int", "back": "DROP COLUMN of_a_later_release"}
+
+
+def paid_events(client: Client, count: int) -> list[dict[str, Any]]:
+    orders = [check_out(client, method="sandbox")["order_id"] for _ in range(count)]
+    events = OutboxEvent.objects.filter(order_id__in=orders, event_type="payment.processed")
+    return list(events.values_list("payload", flat=True))
+
+
+def test_a_column_that_a_migration_widens_costs_an_event_no_receive(client: Client) -> None:
+    catalogue.seed()
+    *before, event = paid_events(client, PREPARE_AFTER + 3)
+    for one in before:  # the session prepares what comes with each
+        process(one, receive_count=1, worker="worker-1")
+
+    with migrated(**WIDENED):
+        with pytest.raises(Unavailable) as away:
+            process(event, receive_count=1, worker="worker-1")
+        again = process(event, receive_count=1, worker="worker-1", resumes=away.value.resumes)
+
+    assert again is EventOutcome.DONE
+    assert Order.objects.get(pk=event["order_id"]).status == "paid"
+
+
+def test_a_column_that_a_migration_adds_is_not_noticed(client: Client) -> None:
+    catalogue.seed()
+    *before, event = paid_events(client, PREPARE_AFTER + 3)
+    for one in before:
+        process(one, receive_count=1, worker="worker-1")
+
+    with migrated(**ADDED):
+        assert process(event, receive_count=1, worker="worker-1") is EventOutcome.DONE
+
+
+def test_a_webhook_after_a_migration_is_taken_at_the_second_call(
+    client: Client, settings: Any
+) -> None:
+    catalogue.seed()
+    gateway = Midtrans("", server_key=settings.MIDTRANS_SERVER_KEY)
+
+    def notify(placed: dict[str, Any]) -> int:
+        document = gateway.notification(
+            {**placed, "order_id": f"{placed['order_id']}-1"}, "settlement", "200"
+        )
+        answer = client.post(
+            "/v1/webhooks/midtrans", json.dumps(document), content_type="application/json"
+        )
+        return answer.status_code
+
+    *before, last = [check_out(client) for _ in range(PREPARE_AFTER + 3)]
+    assert {notify(placed) for placed in before} == {200}
+
+    with migrated(**WIDENED):
+        assert [notify(last), notify(last)] == [503, 200]

@@ -187,7 +187,7 @@ def _from_base64(text: str, what: str) -> str:
 def _parse(text: str) -> Any:
     """Parse strict JSON. Not kombu's way, which turns some objects into other things."""
     try:
-        document = json.loads(text, parse_constant=_refuse_constant)
+        document = _DECODER.decode(text)
     except RecursionError:
         _refuse(f"nested deeper than {MAX_NESTING} levels")
     except ValueError:  # also integers of more digits than Python reads
@@ -201,6 +201,10 @@ def _parse(text: str) -> Any:
 
 def _refuse_constant(name: str) -> Never:
     _refuse(f"{name} is not JSON")
+
+
+#: One for all: `json.loads` would make another for each text.
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _check_values(document: Any) -> None:

@@ -6,6 +6,7 @@ seconds, registers every socket again at every event, and wakes up each second t
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
@@ -14,6 +15,8 @@ from typing import Any
 import pycurl
 from kombu.asynchronous import Hub
 from kombu.asynchronous.hub import ERR, READ, WRITE
+
+from skincare.sqs.alarm import Alarm
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +52,7 @@ class HttpClient:
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer_change)
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket_change)
         self._closed = False
-        self._timer: Any = None
+        self._alarm = Alarm(hub, self._on_timeout)
         self._sockets: set[int] = set()
         self._idle: list[pycurl.Curl] = []
         self._exchanges: dict[pycurl.Curl, _Exchange] = {}
@@ -86,9 +89,7 @@ class HttpClient:
         if self._closed:
             return
         self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._alarm.unset()
         for curl in self._exchanges:
             self._multi.remove_handle(curl)
             curl.close()
@@ -105,12 +106,10 @@ class HttpClient:
     # -- What libcurl asks of the loop ------------------------------------------------------------
 
     def _on_timer_change(self, milliseconds: int) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if milliseconds >= 0 and not self._closed:
-            # Never act inside this callback: libcurl forbids it.
-            self._timer = self._hub.call_later(milliseconds / 1000, self._on_timeout)
+        if milliseconds < 0 or self._closed:
+            self._alarm.unset()
+        else:  # never act inside this callback: libcurl forbids it
+            self._alarm.set(time.monotonic() + milliseconds / 1000)
 
     def _on_socket_change(self, event: int, fd: int, _multi: Any, _data: Any) -> None:
         # Always again: libcurl may have closed the descriptor and got the same number again, which
@@ -128,7 +127,6 @@ class HttpClient:
     # -- What the loop reports to libcurl ----------------------------------------------------------
 
     def _on_timeout(self) -> None:
-        self._timer = None
         self._act(pycurl.SOCKET_TIMEOUT)
 
     def _on_event(self, fd: int) -> None:

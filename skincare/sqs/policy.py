@@ -194,6 +194,7 @@ def delivery_settings(policy: SQSPolicy) -> dict[str, object]:
         "task_ignore_result": True,
         "task_store_errors_even_if_ignored": False,
         "worker_consumer": "skincare.sqs.worker:WorkerConsumer",
+        "worker_pool": "skincare.sqs.prefork:TaskPool",
         "worker_concurrency": policy.concurrency,
         "worker_prefetch_multiplier": 1,
         "worker_enable_remote_control": False,

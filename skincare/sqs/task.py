@@ -123,7 +123,7 @@ def strategy(task: CeleryTask, app: Celery, consumer: Any) -> Callable[..., None
 
     task.acks_late = True  # an early acknowledgement would be one before the task succeeded
 
-    def start(message: TaskMessage, *_: Any) -> None:
+    def start(message: TaskMessage) -> None:
         call = message.call
         request = Request(
             message,
@@ -257,7 +257,7 @@ class Request(CeleryRequest):
     def on_ending(self, ending: Ending) -> None:
         """The task's process says how it ended."""
         error = read_ending(ending)
-        task_ready(self, successful=error is None)
+        task_ready(self)
         if error is not None:
             self._keep(error)
         elif not self.acknowledged:

@@ -5,6 +5,7 @@ import logging
 import os
 import time
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 from celery import bootsteps
@@ -17,6 +18,7 @@ from kombu.asynchronous import Hub
 from skincare.sqs.consumer import Consumer
 from skincare.sqs.health import health_file_of_process, start_of_process
 from skincare.sqs.shutdown import Shutdown
+from skincare.sqs.task import TaskMessage
 
 log = logging.getLogger(__name__)
 
@@ -105,3 +107,16 @@ class WorkerConsumer(CeleryConsumer):
     class Blueprint(CeleryConsumer.Blueprint):
         name = "Consumer"
         default_steps = (Connection, Tasks, Lifecycle, Evloop)
+
+    def create_task_handler(self, **_: Any) -> Callable[[TaskMessage], None]:
+        """Return what starts a task for a message.
+
+        Celery's own is made for messages that nobody has read yet, and prepares for each an
+        acknowledgement that here only a request makes.
+        """
+        strategies = self.strategies
+
+        def start(message: TaskMessage) -> None:
+            strategies[message.call.task](message)
+
+        return start

@@ -91,6 +91,15 @@ def test_a_long_body_is_sent_whole(hub: Hub, client: HttpClient, server: str) ->
     assert post(hub, client, server, b"x" * 2_000_000).status == 200
 
 
+def test_calls_that_are_answered_leave_no_timers_behind(
+    hub: Hub, client: HttpClient, server: str
+) -> None:
+    for _ in range(50):
+        post(hub, client, server, timeout=20)
+
+    assert len(hub.timer._queue) <= 3
+
+
 def test_many_at_once(hub: Hub, client: HttpClient, server: str) -> None:
     replies: list[Reply] = []
     for number in range(20):

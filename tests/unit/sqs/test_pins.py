@@ -1,20 +1,24 @@
-"""The transport replaces inner parts of kombu and Celery: it is checked against these versions."""
+"""The transport replaces inner parts of kombu, Celery and billiard: it is checked against these
+versions."""
 
+from types import ModuleType
+
+import billiard
 import celery
 import kombu
 import pycurl
 import pytest
 
-CHECKED_AGAINST = "5.7.0"
+CHECKED_AGAINST = {celery: "5.7.0", kombu: "5.7.0", billiard: "4.3.2"}
 
 
-@pytest.mark.parametrize("package", [celery, kombu], ids=lambda package: package.__name__)
-def test_the_installed_version_is_the_one_that_was_checked(package: object) -> None:
-    name, version = package.__name__, package.__version__  # type: ignore[attr-defined]
-    assert version == CHECKED_AGAINST, (
-        f"skincare.sqs was checked against {name} {CHECKED_AGAINST}, installed is {version}. Read "
-        "what changed in its SQS transport, hub, worker and request, run the tests in "
-        "tests/integration/sqs, and then change CHECKED_AGAINST."
+@pytest.mark.parametrize("package", CHECKED_AGAINST, ids=lambda package: package.__name__)
+def test_the_installed_version_is_the_one_that_was_checked(package: ModuleType) -> None:
+    name, version = package.__name__, package.__version__
+    assert version == CHECKED_AGAINST[package], (
+        f"skincare.sqs was checked against {name} {CHECKED_AGAINST[package]}, installed is "
+        f"{version}. Read what changed in its SQS transport, hub, worker, request and pool, run "
+        "the tests in tests/integration/sqs, and then change CHECKED_AGAINST."
     )
 
 

@@ -50,6 +50,11 @@ def worker_problems(worker: Any, options: Mapping[str, Any], policy: SQSPolicy) 
     problems = []
     if not (isinstance(worker.pool_cls, type) and issubclass(worker.pool_cls, TaskPool)):
         problems.append("The pool is not prefork, so time limits do not work: leave --pool out.")
+    if worker.pool_start_method != "fork":
+        problems.append(
+            "Processes are only forked here, as what `configure` was given cannot be sent to new "
+            "interpreters: leave --pool-start-method out."
+        )
     if worker.prefetch_multiplier != 1:
         problems.append(
             f"The prefetch multiplier is {worker.prefetch_multiplier}: messages would wait behind "
@@ -73,6 +78,18 @@ def worker_problems(worker: Any, options: Mapping[str, Any], policy: SQSPolicy) 
         )
     if options.get("purge"):
         problems.append("Purging would delete what waits for a worker: leave --purge out.")
+    if options.get("beat"):
+        problems.append(
+            "Each worker with a beat of its own would send the whole schedule: leave -B (--beat) "
+            "out, and send from one place."
+        )
+    if worker.statedb:
+        problems.append(
+            f"What {worker.statedb} names as revoked would end in the dead-letter queue, at every "
+            "start again: leave --statedb out."
+        )
+    if worker.task_events:
+        problems.append("Task events are off, because SQS cannot broadcast: leave -E out.")
     if not worker.app.amqp.queues.consume_from:
         problems.append("No queue is left to consume: leave -X out.")
     return problems

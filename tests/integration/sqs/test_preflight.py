@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -45,6 +46,33 @@ def test_another_max_receive_count_is_refused(
 
     assert worker.wait_exit(seconds=20) != 0
     assert "maxReceiveCount 3, the policy says 5" in worker.log_file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ("-B", "leave -B (--beat) out"),
+        ("-E", "leave -E out"),
+        ("--statedb=state", "leave --statedb out"),
+        ("--purge", "leave --purge out"),
+        ("--autoscale=4,1", "leave --autoscale out"),
+        ("--pool-start-method=spawn", "leave --pool-start-method out"),
+    ],
+)
+def test_an_option_that_this_transport_cannot_serve_is_refused(
+    queue: Queue, start_worker: Start, tmp_path: Path, option: str, sentence: str
+) -> None:
+    queue.call("record", "x")
+
+    worker = start_worker(
+        queue, options=[option.replace("=state", f"={tmp_path}/state")], ready=False
+    )
+
+    assert worker.wait_exit(seconds=20) not in (0, None)
+    log = worker.log_file.read_text()
+    assert sentence in log
+    assert "Traceback" not in log
+    assert queue.depth().visible == 1
 
 
 def test_the_preflight_can_be_skipped(queue: Queue, start_worker: Start) -> None:

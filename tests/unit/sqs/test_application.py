@@ -87,6 +87,9 @@ def worker(app: Celery, **changes: Any) -> SimpleNamespace:
         "prefetch_multiplier": 1,
         "time_limit": POLICY.hard_time_limit,
         "soft_time_limit": POLICY.soft_time_limit,
+        "pool_start_method": "fork",
+        "statedb": None,
+        "task_events": False,
     }
     return SimpleNamespace(**plain | changes)
 
@@ -95,7 +98,7 @@ def worker(app: Celery, **changes: Any) -> SimpleNamespace:
     ("changes", "options", "says"),
     [
         ({}, {}, ""),
-        ({}, {"autoscale": None, "purge": False}, ""),
+        ({}, {"autoscale": None, "purge": False, "beat": False}, ""),
         ({"pool_cls": Solo}, {}, "not prefork"),
         ({"prefetch_multiplier": 4}, {}, "prefetch multiplier is 4"),
         ({"time_limit": 600}, {}, "leave --time-limit out"),
@@ -103,6 +106,10 @@ def worker(app: Celery, **changes: Any) -> SimpleNamespace:
         ({"soft_time_limit": 80}, {}, "leave --soft-time-limit out"),
         ({}, {"autoscale": [4, 1]}, "leave --autoscale out"),
         ({}, {"purge": True}, "leave --purge out"),
+        ({}, {"beat": True}, "leave -B (--beat) out"),
+        ({"pool_start_method": "spawn"}, {}, "leave --pool-start-method out"),
+        ({"statedb": "/var/celery.db"}, {}, "leave --statedb out"),
+        ({"task_events": True}, {}, "leave -E out"),
     ],
 )
 def test_options_of_the_command_line_that_do_not_fit_are_refused(
@@ -133,6 +140,7 @@ def test_a_worker_without_any_queue_is_refused(app: Celery) -> None:
         ("task_serializer", "pickle"),
         ("worker_prefetch_multiplier", 4),
         ("worker_consumer", "celery.worker.consumer:Consumer"),
+        ("worker_pool", "prefork"),
     ],
 )
 def test_settings_that_were_changed_afterwards_are_refused(

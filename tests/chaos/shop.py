@@ -98,6 +98,10 @@ class Shop:
     def _health_file(self, number: int) -> Path:
         return self.folder / f"health-{number}.json"
 
+    def worker_log(self, number: int) -> Path:
+        """Where the worker, and each that replaced it, wrote its lines."""
+        return self.folder / f"worker-{number}.log"
+
     def children(self, worker: Supervised) -> list[psutil.Process]:
         """The worker's pool processes."""
         try:
@@ -182,7 +186,7 @@ class Shop:
             name=f"worker {number}",
             env=self.environment | health,
             cwd=ROOT,
-            log=self.folder / f"worker-{number}.log",
+            log=self.worker_log(number),
             grace=30,
         )
 

@@ -55,6 +55,7 @@ def test_chaos(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert verdict.wrong_on_the_shelf == []
     assert verdict.disagreements == []
     assert verdict.emails_missing == []
+    assert verdict.emails_repeated <= verdict.claims_taken_over
     assert verdict.emails_unexplained == []
     assert set(verdict.dead) == set(havoc.poison_ids)
 
@@ -68,13 +69,14 @@ def table(verdict: Verdict, havoc: Havoc, buyers: Buyers, seconds: float) -> str
         ("products whose stock does not add up", len(verdict.wrong_on_the_shelf), "0"),
         ("orders whose money does not agree", len(verdict.disagreements), "0"),
         ("buyers with an email too few or too many", len(verdict.emails_missing), "0"),
-        ("claims taken again: a worker cut off, an email put off", verdict.claims_taken_again, ""),
+        ("claims taken again after an email was put off", verdict.claims_put_off, ""),
+        ("claims taken over: a worker cut off, a try that failed", verdict.claims_taken_over, ""),
         (
             "emails repeated (same Message-ID)",
             verdict.emails_repeated,
-            f"<= {verdict.claims_taken_again}",
+            f"<= {verdict.claims_taken_over}",
         ),
-        ("emails repeated without a second claim", len(verdict.emails_unexplained), "0"),
+        ("emails repeated without a take-over", len(verdict.emails_unexplained), "0"),
         ("messages in the DLQ", len(verdict.dead), f"{len(havoc.poison_ids)}, the poison"),
         ("checkouts and webhooks called again by their client", buyers.retries, ""),
         ("webhooks repeated by the gateway", buyers.repeated_webhooks, ""),

@@ -7,8 +7,6 @@ from collections.abc import Callable
 POLL_BACKOFF = (0.2, 20.0)
 #: First and longest wait before a delete or a change of visibility is sent again.
 ACKNOWLEDGE_BACKOFF = (0.2, 5.0)
-#: First and longest wait before another try of a message whose task lacks what it needs.
-OUTAGE_BACKOFF = (1.0, 15.0)
 
 #: Returns a number between its two arguments; `random.uniform` outside of tests.
 Uniform = Callable[[float, float], float]

@@ -15,7 +15,7 @@ from typing import Any
 from kombu.asynchronous import Hub
 
 from skincare.sqs.acknowledger import Extensions
-from skincare.sqs.backoff import OUTAGE_BACKOFF, full_jitter
+from skincare.sqs.backoff import full_jitter
 from skincare.sqs.decoder import Incoming
 from skincare.sqs.policy import SQSPolicy
 from skincare.sqs.poller import Poller
@@ -107,7 +107,7 @@ class WaitingRoom:
             outage.recovering = False
             outage.retried = None
             outage.failures += 1
-            self._schedule(full_jitter(outage.failures - 1, OUTAGE_BACKOFF))
+            self._schedule(full_jitter(outage.failures - 1, self._policy.outage_backoff))
 
     def ended(self, incoming: Incoming, *, succeeded: bool) -> None:
         """See what another end of a task says about the outage."""

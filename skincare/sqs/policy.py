@@ -48,6 +48,8 @@ class SQSPolicy:
     #: of it that is random, so that messages which failed together do not return together.
     backoff: tuple[float, ...] = (10, 30, 60, 120)
     backoff_jitter: float = 0.2
+    #: First and longest wait before another try of a message whose task lacks what it needs.
+    outage_backoff: tuple[float, float] = (1.0, 15.0)
     #: Worker processes; each works on one message. A few more wait for a moment where tasks are
     #: short (see `prefetch`).
     concurrency: int = 5
@@ -159,6 +161,11 @@ class SQSPolicy:
             (
                 not 0 <= self.backoff_jitter < 1,
                 f"backoff_jitter ({self.backoff_jitter}) is not at least 0 and below 1.",
+            ),
+            (
+                not 0 < self.outage_backoff[0] <= self.outage_backoff[1],
+                f"outage_backoff {self.outage_backoff} is not a first wait above 0 s and a longest "
+                "one that is not shorter.",
             ),
             (self.concurrency < 1, f"concurrency ({self.concurrency}) is below 1."),
             (

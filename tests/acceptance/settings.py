@@ -12,6 +12,7 @@ SQS_POLICY = SQSPolicy(
     stop_timeout=20,
     long_poll=1,
     backoff=(0, 0, 0, 0),
+    outage_backoff=(0.2, 1.0),
     concurrency=4,
     health_file=SQS_POLICY.health_file,  # noqa: F405
 )

@@ -27,6 +27,7 @@ POLICY: dict[str, Any] = {
     "max_receive_count": 5,
     "backoff": (1, 1, 1, 1),
     "backoff_jitter": 0.0,
+    "outage_backoff": (0.5, 3.0),
     "concurrency": 2,
     "connect_timeout": 1,
     "read_timeout": 2,
@@ -53,7 +54,7 @@ def health(file: Path) -> Health:
         [sys.executable, "-m", "skincare.sqs.health", str(file)],
         capture_output=True,
         text=True,
-        timeout=10,
+        timeout=60,
         check=False,
     )
     after = os.times()

@@ -27,6 +27,8 @@ def test_the_default_numbers_agree() -> None:
         ({"max_receive_count": 6}, "one step for each"),
         ({"backoff": (10, 30, 60, 43_201)}, "outside 0..43200"),
         ({"backoff_jitter": 1.0}, "backoff_jitter"),
+        ({"outage_backoff": (0, 15)}, "outage_backoff"),
+        ({"outage_backoff": (2, 1)}, "outage_backoff"),
         ({"concurrency": 0}, "concurrency"),
         ({"attempts": 0}, "attempts"),
         ({"connect_timeout": 0}, "connect_timeout"),

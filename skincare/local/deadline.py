@@ -3,6 +3,10 @@
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+_LOAD = Path("/proc/loadavg")
 
 
 def wait_until(
@@ -10,16 +14,29 @@ def wait_until(
 ) -> None:
     """Return as soon as `condition()` is true, asking `every` some seconds.
 
-    Raises TimeoutError, which names `what` was waited for, after `seconds`; on a machine that has
+    Raises TimeoutError, which names `what` was waited for, after `seconds`; on a machine that had
     more to do than it has cores, after as many times more.
     """
     started = time.monotonic()
+    slower = busyness()
     while not condition():
-        if time.monotonic() - started > seconds * busyness():
+        slower = max(slower, busyness())
+        if time.monotonic() - started > seconds * slower:
             raise TimeoutError(f"gave up after {seconds:g} s of waiting for {what}")
         time.sleep(every)
 
 
 def busyness() -> float:
     """Return how many times longer things may take here now: runnable processes for each core."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    return max(1.0, max(os.getloadavg()[0], _runnable()) / (os.cpu_count() or 1))
+
+
+def _runnable() -> int:
+    """Return how many threads want a core at this moment; 0 where the system does not say.
+
+    The average follows what begins all at once only after half a minute.
+    https://man7.org/linux/man-pages/man5/proc_loadavg.5.html
+    """
+    with suppress(OSError):
+        return int(_LOAD.read_text().split()[3].partition("/")[0])
+    return 0

@@ -11,6 +11,10 @@ TOOLS := $(filter-out base production dev localemu,$(basename $(notdir $(wildcar
 PYTHON_LOCALEMU ?= $(shell for python in python3.13 $(wildcard ~/.pyenv/versions/3.13.*/bin/python); \
 	do $$python -c "" 2> /dev/null && echo $$python && break; done)
 
+# Twice as many processes as the two cores that CI has: much of what tests do is waiting. A file stays
+# with one process, and the files begin in the order that tests/conftest.py gives them.
+PARALLEL = --numprocesses=$(or $(PROCESSES),4) --dist=loadfile --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run stop-worker start-worker test slow attack browser image lint lint-ecs lint-image format chaos bench native ecs scaling requirements clean
 
@@ -33,10 +37,10 @@ start-worker: setup ## Start it again
 	@$(BIN)/python -m skincare.local.control start worker
 
 test: setup ## Run the unit, integration and acceptance tests (ARGS="-k webhook" picks some)
-	$(BIN)/pytest --numprocesses=2 --dist=loadfile $(ARGS)
+	$(BIN)/pytest $(PARALLEL) $(ARGS)
 
 slow: setup .venv/gateway-clients/.ready ## Run the tests that `make test` leaves out because they take long
-	$(BIN)/pytest --numprocesses=2 --dist=loadfile -m slow $(ARGS)
+	$(BIN)/pytest $(PARALLEL) -m slow $(ARGS)
 
 attack: setup ## Attack the API as strangers and as staff, and print what it costs others (ATTACK_EXAMPLES=200)
 	ATTACK_EXAMPLES=$(or $(ATTACK_EXAMPLES),200) $(BIN)/pytest -m slow tests/attack $(ARGS)

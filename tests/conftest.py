@@ -6,6 +6,7 @@ the latter no test can reach an account at AWS: the credentials are replaced.
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -26,6 +27,21 @@ go_past_proxies()
 if not os.environ.get("SQS_ENDPOINT_URL"):
     os.environ.pop("AWS_PROFILE", None)
     os.environ.update(CLIENT_ENVIRONMENT)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with the files that may take longest, so that no process ends alone with one of them.
+
+    Those of a folder stay together: what they share is started once in a process.
+    """
+    may_take: dict[Path, float] = {}  # seconds, where a test says that it needs more than others
+    for item in items:
+        if limit := item.get_closest_marker("timeout"):
+            may_take[item.path] = max(limit.args[0], may_take.get(item.path, 0.0))
+    others = float(config.getini("timeout"))
+    # By name, the folders of what takes long come before `unit`.
+    items.sort(key=lambda item: (-max(others, may_take.get(item.path, 0.0)), item.path.parent))
 
 
 class QueuePair(NamedTuple):

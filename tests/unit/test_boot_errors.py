@@ -31,7 +31,7 @@ def on_a_terminal(command: list[str], **values: str) -> tuple[int, str, str]:
         command, cwd=ROOT, env=environment(**values), stdout=subprocess.PIPE, stderr=theirs
     )
     os.close(theirs)
-    stdout, _ = program.communicate(timeout=60)
+    stdout, _ = program.communicate(timeout=120)
     seen = b""
     try:
         while read := os.read(ours, 65536):
@@ -85,7 +85,7 @@ def test_a_reader_that_has_had_enough_is_no_error() -> None:
     assert command.stdout
     command.stdout.close()  # as `head` does, only sooner
 
-    _, stderr = command.communicate(timeout=60)
+    _, stderr = command.communicate(timeout=120)
 
     assert stderr == ""
     assert command.returncode == 128 + 13

@@ -320,14 +320,14 @@ def test_the_command_sends_what_is_due_and_exits(
         failing = relay_outbox(
             "--once", url=queue_pair.url, endpoint=proxy.url, database=test_database_url
         )
-        output, _ = failing.communicate(timeout=30)
+        output, _ = failing.communicate(timeout=120)
     assert failing.returncode == 1, output
     assert "Not everything could be sent" in output
 
     working = relay_outbox(
         "--once", url=queue_pair.url, endpoint=sqs_server, database=test_database_url
     )
-    output, _ = working.communicate(timeout=30)
+    output, _ = working.communicate(timeout=120)
     assert working.returncode == 0, output
     assert task_ids(sqs_client, queue_pair.url) == {event.event_id: 1 for event in events}
 
@@ -340,7 +340,7 @@ def test_the_command_relays_until_sigterm(
         events = published(3)
         wait_until(lambda: unsent() == 0, seconds=30, what="the command to send")
         command.send_signal(signal.SIGTERM)
-        output, _ = command.communicate(timeout=30)
+        output, _ = command.communicate(timeout=120)
     finally:
         command.kill()
     assert command.returncode == 0, output

@@ -167,7 +167,7 @@ def test_stdout_is_for_results_alone(
             env=environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
 

@@ -45,7 +45,7 @@ def test_a_migration_waits_until_the_one_that_runs_has_ended(test_database_url: 
         assert second.poll() is None
         assert "Another migration of this database runs" in first_line
 
-    rest, _ = second.communicate(timeout=60)
+    rest, _ = second.communicate(timeout=120)
 
     assert second.returncode == 0
     assert "No migrations to apply" in rest
@@ -56,7 +56,7 @@ def test_a_migration_that_is_killed_keeps_nobody_waiting(test_database_url: str)
         with psycopg.connect(test_database_url, autocommit=True) as postgres:
             postgres.execute("SELECT pg_terminate_backend(%s)", [killed.info.backend_pid])
         second = migrate(test_database_url)
-        second.communicate(timeout=60)
+        second.communicate(timeout=120)
 
     assert second.returncode == 0
 

@@ -186,7 +186,7 @@ def test_lines_of_many_threads_do_not_mix() -> None:
 def run(program: str, *, status: int = 0) -> list[dict[str, Any]]:
     """The lines of a process of its own; nothing else may be written."""
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stderr) == (status, "")
     lines = [json.loads(line) for line in done.stdout.splitlines()]

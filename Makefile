@@ -6,6 +6,8 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 	--no-header --no-emit-index-url --no-annotate
 # What the targets start has settings of its own; `.env` is for what is started by hand.
 export ENV_FILE :=
+# Each program that a test starts would compile the project again.
+export PYTHONDONTWRITEBYTECODE :=
 TOOLS := $(filter-out base production dev localemu,$(basename $(notdir $(wildcard requirements/*.in))))
 # localemu uses what is new in Python 3.13, and what it asks for cannot be had together from 3.14 on.
 PYTHON_LOCALEMU ?= $(shell for python in python3.13 $(wildcard ~/.pyenv/versions/3.13.*/bin/python); \

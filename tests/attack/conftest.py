@@ -15,6 +15,11 @@ from skincare.local.supervised import Supervised
 from tests.integration.web.conftest import Web
 
 
+def pytest_ignore_collect(config: pytest.Config) -> bool | None:
+    """Leave these tests alone where they are not run: to collect them, requests are made up."""
+    return True if "not slow" in config.option.markexpr else None
+
+
 @pytest.fixture(scope="session")
 def serve(
     test_database_url: str, tmp_path_factory: pytest.TempPathFactory

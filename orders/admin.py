@@ -9,6 +9,8 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from orders.models import (
+    UNLISTED_KIND,
+    UNLISTED_TO_STATUS,
     CheckoutRequest,
     Order,
     OrderLine,
@@ -18,10 +20,12 @@ from orders.models import (
 )
 from orders.money import rupiah
 from orders.search import refresh_search
+from orders.status import OrderStatus
 from skincare.events.admin_base import (
     HeldFilter,
     ReadOnlyAdmin,
     ReadOnlyInline,
+    choices_filter,
     held_mark,
     list_link,
     money_cell,
@@ -64,7 +68,7 @@ class OrderAdmin(ReadOnlyAdmin):
         "created_at",
         "paid_at",
     ]
-    list_filter = ["status", HeldFilter]
+    list_filter = [choices_filter("status", OrderStatus.choices), HeldFilter]
     search_fields = [
         *("number", "id", "email", "payments__id", "payments__transaction_id"),
         *("movements__event_id", "transitions__event_id"),
@@ -137,7 +141,7 @@ class StockMovementAdmin(EventOfOrderAdmin):
         "of_order",
         "event",
     ]
-    list_filter = ["kind"]
+    list_filter = [choices_filter("kind", StockMovement.Kind.choices, common=UNLISTED_KIND)]
     list_select_related = ["order", "product"]
     search_fields = ["event_id", "order__number", "order__id", "product__sku"]
     readonly_fields = ["of_order", "event"]
@@ -146,7 +150,7 @@ class StockMovementAdmin(EventOfOrderAdmin):
 @admin.register(OrderTransition)
 class OrderTransitionAdmin(EventOfOrderAdmin):
     list_display = ["created_at", "of_order", "from_status", "to_status", "reason", "event"]
-    list_filter = ["to_status"]
+    list_filter = [choices_filter("to_status", OrderStatus.choices, common=UNLISTED_TO_STATUS)]
     search_fields = ["event_id", "order__number", "order__id"]
     readonly_fields = ["of_order", "event"]
 
@@ -155,7 +159,7 @@ class OrderTransitionAdmin(EventOfOrderAdmin):
 class OrderLineAdmin(ReadOnlyAdmin):
     list_display = ["order", "sku", "name", "quantity", "unit_price"]
     list_select_related = ["order"]
-    search_fields = ["order__number", "order__id", "sku"]
+    search_fields = ["order__number", "order__id", "product__sku"]
 
     @admin.display(description="unit price", ordering="unit_price_rupiah")
     def unit_price(self, line: OrderLine) -> SafeString:

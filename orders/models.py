@@ -222,7 +222,8 @@ class OrderLine(models.Model):
     """One product of an order, with name and price as they were at checkout."""
 
     order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="lines")
-    product = models.ForeignKey(Product, on_delete=models.PROTECT, related_name="+")
+    # `order_line_product` is its index.
+    product = models.ForeignKey(Product, on_delete=models.PROTECT, related_name="+", db_index=False)
     sku = models.CharField(max_length=40)
     name = models.CharField(max_length=120)
     quantity = models.PositiveIntegerField()
@@ -230,6 +231,10 @@ class OrderLine(models.Model):
 
     class Meta:
         ordering = ["id"]
+        indexes = [
+            # With the id, so that the lines of a product come in the order of the list.
+            models.Index(fields=["product", "id"], name="order_line_product"),
+        ]
         constraints = [
             models.UniqueConstraint(fields=["order", "product"], name="order_line_product_once"),
             models.CheckConstraint(name="order_line_quantity_sign", condition=Q(quantity__gt=0)),
@@ -246,6 +251,10 @@ class OrderLine(models.Model):
         return self.quantity * self.unit_price_rupiah
 
 
+#: What nearly all movements do.
+UNLISTED_KIND = ("reserve", "sell")
+
+
 class StockMovement(AppendOnlyModel):
     """One change of a product's numbers. A product's movements add up to its numbers."""
 
@@ -259,7 +268,10 @@ class StockMovement(AppendOnlyModel):
         UNSELL = "unsell", "reserved again"  # its money was lost, and it waits for another payment
 
     event_id = models.CharField(max_length=128)
-    product = models.ForeignKey(Product, on_delete=models.PROTECT, related_name="movements")
+    # `stock_movement_product` is its index.
+    product = models.ForeignKey(
+        Product, on_delete=models.PROTECT, related_name="movements", db_index=False
+    )
     order = models.ForeignKey(
         Order, on_delete=models.PROTECT, related_name="movements", null=True, blank=True
     )
@@ -270,7 +282,18 @@ class StockMovement(AppendOnlyModel):
 
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["event_id"], name="stock_movement_event")]
+        indexes = [
+            models.Index(fields=["event_id"], name="stock_movement_event"),
+            # With the id, so that the newest of a product need not be sorted out of all of them.
+            models.Index(fields=["product", "-id"], name="stock_movement_product"),
+            # For the list's filter. Nearly all rows reserve or sell: they are found without it,
+            # and checkouts and payments do not pay for it.
+            models.Index(
+                fields=["kind", "-id"],
+                name="stock_movement_rare_kind",
+                condition=~Q(kind__in=UNLISTED_KIND),
+            ),
+        ]
         constraints = [
             # An order's stock moves by the difference to what it should hold, so one event may
             # move it as often as there is a difference.
@@ -288,6 +311,10 @@ class StockMovement(AppendOnlyModel):
         return f"{self.kind} {self.stock_delta:+d}/{self.reserved_delta:+d}"
 
 
+#: Where nearly all transitions lead.
+UNLISTED_TO_STATUS = ("paid",)
+
+
 class OrderTransition(AppendOnlyModel):
     """What one event, sweep or decision changed of an order."""
 
@@ -300,7 +327,16 @@ class OrderTransition(AppendOnlyModel):
 
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["event_id"], name="order_transition_event")]
+        indexes = [
+            models.Index(fields=["event_id"], name="order_transition_event"),
+            # For the list's filter. Nearly all rows are payments: they are found without it, and
+            # a paid event does not pay for it.
+            models.Index(
+                fields=["to_status", "-id"],
+                name="order_transition_rare",
+                condition=~Q(to_status__in=UNLISTED_TO_STATUS),
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.from_status} → {self.to_status}"
@@ -338,7 +374,8 @@ class CheckoutRequest(models.Model):
     class Meta:
         ordering = ["-id"]
         constraints = [
-            models.UniqueConstraint(fields=["scope", "key"], name="checkout_request_key_once")
+            # The key first: people search for it, and its scope is the hash of an address.
+            models.UniqueConstraint(fields=["key", "scope"], name="checkout_request_once")
         ]
 
     def __str__(self) -> str:

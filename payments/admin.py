@@ -9,7 +9,9 @@ from django.urls import reverse
 from django.utils.safestring import SafeString
 
 from orders.money import reported, rupiah
+from payments.hold_codes import Decision, HoldCode
 from payments.models import (
+    UNLISTED_OUTCOME,
     Acceptance,
     Hold,
     Payment,
@@ -17,9 +19,11 @@ from payments.models import (
     PaymentRefund,
     RefundRequest,
 )
+from payments.status import PaymentStatus
 from skincare.events.admin_base import (
     HeldFilter,
     ReadOnlyAdmin,
+    choices_filter,
     held_mark,
     list_link,
     money_cell,
@@ -45,7 +49,7 @@ class PaymentAdmin(ReadOnlyAdmin):
         "paid_at",
     ]
     list_display_links = ["status"]
-    list_filter = ["status", HeldFilter]
+    list_filter = [choices_filter("status", PaymentStatus.choices), HeldFilter]
     list_select_related = ["order"]
     search_fields = ["id", "transaction_id", "reference", "order__number", "order__id"]
     search_help_text = "the id of a payment, a transaction or an order, or an order's number"
@@ -136,7 +140,7 @@ class PaymentRowAdmin(ReadOnlyAdmin):
 @admin.register(PaymentRefund)
 class PaymentRefundAdmin(PaymentRowAdmin):
     list_display = ["key", "payment_link", "order_link", "kind", "money", "refunded_at"]
-    list_filter = ["kind"]
+    list_filter = [choices_filter("kind", PaymentRefund.Kind.choices)]
     search_fields = ["key", "payment__id", "payment__transaction_id", "payment__order__number"]
 
     @admin.display(description="amount", ordering="amount_rupiah")
@@ -156,6 +160,7 @@ class AcceptanceAdmin(PaymentRowAdmin):
         "accepted_by",
         "closed_at",
     ]
+    sortable_by = list_display  # people write its rows, one by one
     list_filter = [("closed_at", admin.EmptyFieldListFilter), "decision"]
     list_select_related = ["payment__order", "requested_by", "accepted_by"]
     search_fields = ["payment__id", "payment__order__number", "requested_by__username"]
@@ -174,6 +179,7 @@ class RefundRequestAdmin(PaymentRowAdmin):
         "agreed_by",
         "page",
     ]
+    sortable_by = list_display  # people write its rows, one by one
     list_filter = ["status"]
     list_select_related = ["payment__order", "requested_by", "agreed_by"]
     readonly_fields = ["page", "payment_link", "order_link"]
@@ -200,7 +206,11 @@ class HoldAdmin(PaymentRowAdmin):
         "closed_how",
         "closed_by",
     ]
-    list_filter = [("closed_at", admin.EmptyFieldListFilter), "code", "closed_how"]
+    list_filter = [
+        ("closed_at", admin.EmptyFieldListFilter),
+        choices_filter("code", HoldCode.choices),
+        choices_filter("closed_how", Decision.choices),
+    ]
     list_select_related = ["order", "payment__order", "closed_by"]
     search_fields = ["payment__id", "order__number", "closed_by__username"]
 
@@ -227,7 +237,9 @@ class PaymentNotificationAdmin(PaymentRowAdmin):
         "payment_link",
         "order_link",
     ]
-    list_filter = ["outcome"]
+    list_filter = [
+        choices_filter("outcome", PaymentNotification.Outcome.choices, common=UNLISTED_OUTCOME)
+    ]
     search_fields = [
         "transaction_id",
         "order_reference",

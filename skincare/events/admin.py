@@ -20,13 +20,16 @@ from skincare.events.admin_base import (
 )
 from skincare.events.exceptions import AlreadyFinished, StillInProgress, UnknownEvent
 from skincare.events.manual_actions import replay
-from skincare.events.models import OutboxEvent, ProcessedEvent
+from skincare.events.models import UNLISTED_STATUS, OutboxEvent, ProcessedEvent
 from skincare.events.schema import EVENT_TYPES
 
 #: Characters of an error in the list; the event's own page has all of it.
 ERROR_LENGTH: Final = 80
 #: Refused events that a message names.
 REFUSALS_SHOWN: Final = 5
+
+
+_Status = ProcessedEvent.Status
 
 
 class EventAdmin(ReadOnlyAdmin):
@@ -111,8 +114,8 @@ class ProcessedEventAdmin(EventAdmin):
     ]
     list_display_links = ["state"]
     list_filter = [
-        "status",
-        choices_filter("event_type", [(one, one) for one in EVENT_TYPES], "event type"),
+        choices_filter("status", _Status.choices, common=UNLISTED_STATUS),
+        choices_filter("event_type", [(one, one) for one in EVENT_TYPES]),
         ("put_off_until", admin.EmptyFieldListFilter),
     ]
     actions = ["retry"]

@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
-from django.db.models import Model, QuerySet
+from django.db.models import DateTimeField, Model, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.functional import cached_property
@@ -47,8 +47,14 @@ class BoundedPaginator(Paginator):
     def count(self) -> int:
         """Return how many rows there are, `MOST` at most."""
         rows: QuerySet[Any] = self.object_list  # type: ignore[assignment]
-        found = rows.order_by()[: self.MOST].count()
+        # In the list's order, for which there is an index: without one PostgreSQL may read the
+        # table from its beginning for rows that are all at its end.
+        found = rows[: self.MOST].count()
         return AtLeast(found) if found == self.MOST else found
+
+
+#: Rows of one lookup; whoever has more of them narrows the search.
+MOST_FOUND: Final = 1_000
 
 
 class IndexedSearchMixin:
@@ -57,9 +63,6 @@ class IndexedSearchMixin:
     Django's own joins all lookups with OR, for which PostgreSQL uses no index, and "=" compares in
     upper case, which has no index. A field is not searched for what cannot be its value.
     """
-
-    #: Rows of one lookup; whoever has more of them narrows the search.
-    MOST_FOUND: Final = 1_000
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
@@ -70,14 +73,43 @@ class IndexedSearchMixin:
         found: set[Any] = set()
         for lookup, value in self.lookups_of(term):
             with suppress(ValidationError, ValueError):
-                rows = queryset.model._default_manager.filter(**{lookup: value})
-                found.update(rows.values_list("pk", flat=True)[: self.MOST_FOUND])
+                found.update(_found(queryset.model, lookup, value))
         return queryset.filter(pk__in=found), False
 
     def lookups_of(self, term: str) -> Iterator[tuple[str, str]]:
         """Yield each lookup with what is asked of it; order numbers are written in capitals."""
         for lookup in self.search_fields:  # type: ignore[attr-defined]
             yield lookup, term.upper() if lookup.endswith("number") else term
+
+
+def _found(model: type[Model], lookup: str, value: str) -> list[Any]:
+    """Return the keys of the rows that a lookup finds, over relations one table at a time.
+
+    PostgreSQL cannot know whether a join will find anything: it may walk one table from its newest
+    row to its oldest for what the other one does not have.
+    """
+    name, _, rest = lookup.partition("__")
+    rows = model._default_manager.all()
+    if not rest:
+        rows = rows.filter(**{lookup: value})
+    else:
+        relation = model._meta.get_field(name)
+        keys = _found(relation.related_model, rest, value)
+        if len(keys) == 1 and relation.concrete:
+            rows = rows.filter(exactly(name, keys[0])).order_by(name, *model._meta.ordering)
+        else:
+            rows = rows.filter(**{f"{name}__in": keys})
+    return list(rows.values_list("pk", flat=True)[:MOST_FOUND])
+
+
+def exactly(field: str, value: Any) -> Q:
+    """Return that a field has a value, for rows that are ordered by this field first.
+
+    With "=" PostgreSQL takes the field out of the order. It may then walk the whole table in the
+    rest of the order, because it does not know that only old rows have the value. So it reads the
+    index that begins with the field.
+    """
+    return Q(**{f"{field}__gte": value, f"{field}__lte": value})
 
 
 class ReadOnlyAdmin(ReadOnly, IndexedSearchMixin, admin.ModelAdmin):
@@ -87,21 +119,86 @@ class ReadOnlyAdmin(ReadOnly, IndexedSearchMixin, admin.ModelAdmin):
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER  # a count for each choice of each filter
 
+    def get_ordering(self, request: HttpRequest) -> Sequence[Any]:
+        """Return the order of the rows; with a filter, that of the filter's index."""
+        ordering = super().get_ordering(request) or self.model._meta.ordering
+        for one in self.get_list_filter(request):
+            if isinstance(one, type) and issubclass(one, ChoicesFilter) and one.uses_index(request):
+                return [one.field, *ordering]
+        return ordering
 
-def choices_filter(field: str, choices: Sequence[tuple[str, str]], title: str = "") -> type:
-    """Return a filter for one of `choices` of a field; Django's own asks the table for them."""
+    def get_sortable_by(self, request: HttpRequest) -> Sequence[str]:
+        """Return the columns that an index has in order; `sortable_by` is for tables that stay
+        small.
+        """
+        if self.sortable_by is not None:
+            return list(self.sortable_by)
+        ordered = _in_order(self.model)
+        return [
+            column
+            for column in map(str, self.get_list_display(request))
+            if getattr(getattr(self, column, None), "admin_order_field", column) in ordered
+        ]
 
-    class ChoicesFilter(admin.SimpleListFilter):
-        parameter_name = f"{field}__exact"
 
-        def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-            return list(choices)
+def _in_order(model: type[Model]) -> set[str]:
+    """Return the fields that an index has in order, with few rows of each value: ids and times."""
+    leading = {
+        index.fields[0] for index in model._meta.indexes if index.fields and not index.condition
+    }
+    return {
+        field.name
+        for field in model._meta.concrete_fields
+        if field.unique
+        or (
+            isinstance(field, DateTimeField)
+            and not field.null
+            and {field.name, f"-{field.name}"} & leading
+        )
+    }
 
-        def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-            return queryset.filter(**{field: self.value()}) if self.value() else queryset
 
-    ChoicesFilter.title = title or field.replace("_", " ")
-    return ChoicesFilter
+class ChoicesFilter(admin.SimpleListFilter):
+    """One of `choices` of a field, which an index has before the list's order."""
+
+    field: str
+    choices_of_field: Sequence[tuple[str, str]]
+    #: Values that so many rows have that their index leaves them out.
+    common: Sequence[str]
+
+    @classmethod
+    def uses_index(cls, request: HttpRequest) -> bool:
+        """Whether the request asks for a value that the index has."""
+        value = request.GET.get(str(cls.parameter_name))
+        return bool(value) and value not in cls.common
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return list(self.choices_of_field)
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if not value:
+            return queryset
+        if value in self.common:
+            return queryset.filter(**{self.field: value})
+        return queryset.filter(exactly(self.field, value))
+
+
+def choices_filter(
+    field: str, choices: Sequence[tuple[str, str]], *, common: Sequence[str] = ()
+) -> type[ChoicesFilter]:
+    """Return a filter for one of `choices` of a field; Django's own asks the table for them.
+
+    `common`: values that are left out of the index of the field.
+    """
+    members = {
+        "field": field,
+        "parameter_name": f"{field}__exact",
+        "title": field.replace("_", " "),
+        "choices_of_field": choices,
+        "common": common,
+    }
+    return type("FieldFilter", (ChoicesFilter,), members)
 
 
 def held_mark(is_held: bool) -> SafeString | str:

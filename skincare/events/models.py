@@ -47,6 +47,10 @@ class OutboxEvent(models.Model):
         return f"{self.event_type} {self.event_id}"
 
 
+#: What nearly all events are, or soon will be.
+UNLISTED_STATUS = ("processing", "effects_done", "done")
+
+
 class ProcessedEvent(models.Model):
     """The claim on an event and all that is known of its processing.
 
@@ -100,6 +104,13 @@ class ProcessedEvent(models.Model):
         indexes = [
             models.Index(fields=["order_id"], name="processed_order"),
             models.Index(fields=["status", "claimed_at"], name="processed_status"),
+            # For the list's filter: what failed or was skipped long ago. An event that is done
+            # does not pay for it.
+            models.Index(
+                fields=["status", "-id"],
+                name="processed_rare_status",
+                condition=~models.Q(status__in=UNLISTED_STATUS),
+            ),
             models.Index(fields=["finished_at"], name="processed_finished_at"),
             models.Index(fields=["payment_id"], name="processed_payment"),
             models.Index(fields=["event_type", "-id"], name="processed_type"),

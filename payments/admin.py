@@ -160,7 +160,7 @@ class AcceptanceAdmin(PaymentRowAdmin):
         "accepted_by",
         "closed_at",
     ]
-    sortable_by = list_display  # people write its rows, one by one
+    sortable_by = [str(column) for column in list_display]  # people write its rows, one by one
     list_filter = [("closed_at", admin.EmptyFieldListFilter), "decision"]
     list_select_related = ["payment__order", "requested_by", "accepted_by"]
     search_fields = ["payment__id", "payment__order__number", "requested_by__username"]
@@ -179,7 +179,7 @@ class RefundRequestAdmin(PaymentRowAdmin):
         "agreed_by",
         "page",
     ]
-    sortable_by = list_display  # people write its rows, one by one
+    sortable_by = [str(column) for column in list_display]  # people write its rows, one by one
     list_filter = ["status"]
     list_select_related = ["payment__order", "requested_by", "agreed_by"]
     readonly_fields = ["page", "payment_link", "order_link"]

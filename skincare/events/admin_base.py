@@ -93,10 +93,10 @@ def _found(model: type[Model], lookup: str, value: str) -> list[Any]:
     if not rest:
         rows = rows.filter(**{lookup: value})
     else:
-        relation = model._meta.get_field(name)
+        relation: Any = model._meta.get_field(name)
         keys = _found(relation.related_model, rest, value)
         if len(keys) == 1 and relation.concrete:
-            rows = rows.filter(exactly(name, keys[0])).order_by(name, *model._meta.ordering)
+            rows = rows.filter(exactly(name, keys[0])).order_by(name, *_ordering(model))
         else:
             rows = rows.filter(**{f"{name}__in": keys})
     return list(rows.values_list("pk", flat=True)[:MOST_FOUND])
@@ -119,15 +119,15 @@ class ReadOnlyAdmin(ReadOnly, IndexedSearchMixin, admin.ModelAdmin):
     show_full_result_count = False
     show_facets = admin.ShowFacets.NEVER  # a count for each choice of each filter
 
-    def get_ordering(self, request: HttpRequest) -> Sequence[Any]:
+    def get_ordering(self, request: HttpRequest) -> list[Any]:
         """Return the order of the rows; with a filter, that of the filter's index."""
-        ordering = super().get_ordering(request) or self.model._meta.ordering
+        ordering = list(super().get_ordering(request)) or _ordering(self.model)
         for one in self.get_list_filter(request):
             if isinstance(one, type) and issubclass(one, ChoicesFilter) and one.uses_index(request):
                 return [one.field, *ordering]
         return ordering
 
-    def get_sortable_by(self, request: HttpRequest) -> Sequence[str]:
+    def get_sortable_by(self, request: HttpRequest) -> list[Any]:
         """Return the columns that an index has in order; `sortable_by` is for tables that stay
         small.
         """
@@ -139,6 +139,10 @@ class ReadOnlyAdmin(ReadOnly, IndexedSearchMixin, admin.ModelAdmin):
             for column in map(str, self.get_list_display(request))
             if getattr(getattr(self, column, None), "admin_order_field", column) in ordered
         ]
+
+
+def _ordering(model: type[Model]) -> list[Any]:
+    return list(model._meta.ordering or ())
 
 
 def _in_order(model: type[Model]) -> set[str]:

@@ -19,7 +19,7 @@ class AuditLogAdmin(ReadOnlyAdmin):
     """Django's own log of the admin; the services write into it too. Nobody changes it."""
 
     list_display = ["action_time", "who", "what", "on", "details"]
-    sortable_by = list_display  # people write its rows
+    sortable_by = [str(column) for column in list_display]  # people write its rows
     list_filter = ["action_time", ("user", admin.RelatedOnlyFieldListFilter)]
     list_select_related = ["user", "content_type"]
     search_fields = ["=object_id", "object_repr", "change_message"]

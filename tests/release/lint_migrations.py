@@ -24,6 +24,10 @@ REVIEWED = {
     ): "its unique constraints are on a table that it makes, and "
     "narrower than the one that they replace",
     (
+        "orders",
+        "0010_large_lists",
+    ): "its unique constraint says what the one that it replaces says, with its columns turned",
+    (
         "payments",
         "0006_attempts_and_holds",
     ): "its two unique constraints are together narrower than the one that they replace",

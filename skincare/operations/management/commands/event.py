@@ -188,7 +188,9 @@ def _events(
     if error is not None:
         events = events.filter(last_error__icontains=error)
     if since is not None:
-        events = events.filter(claimed_at__gte=since)
+        # Of whatever status, because the index of the times begins with it.
+        of_any = ProcessedEvent.Status.values
+        events = events.filter(claimed_at__gte=since, status__in=of_any)
     return events
 
 

@@ -17,6 +17,7 @@ from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from orders import catalogue
 from skincare.events import admin_base
 from skincare.events.admin_base import BoundedPaginator, ReadOnlyAdmin
 from skincare.operations import stats
@@ -39,14 +40,14 @@ SECONDS_APART: Final = 600.0
 def filled(django_db_setup: None, django_db_blocker: Any) -> Iterator[dict[str, str]]:
     """Tables with rows; what can be searched for in them."""
     with django_db_blocker.unblock(), transaction.atomic():
-        connection.ensure_connection()
+        catalogue.seed()
         fill(connection.connection, events=EVENTS, seconds_apart=SECONDS_APART)
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")
             # As PostgreSQL plans where the tables are a hundred times as large.
             cursor.execute(
                 "SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off;"
-                "SET LOCAL enable_mergejoin = off; SET LOCAL enable_bitmapscan = on"
+                "SET LOCAL enable_mergejoin = off"
             )
         yield words_of(connection.connection)
         transaction.set_rollback(True)

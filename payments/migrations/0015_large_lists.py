@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     atomic = False  # the tables are in use while the indexes are made
-    dependencies = [("payments", "0012_refunds_by_hand")]
+    dependencies = [("payments", "0014_asking_pace")]
 
     operations = [
         AddIndexConcurrently(

@@ -41,7 +41,7 @@ def load_json(body: bytes) -> Any:
     """Return the JSON in `body`, as strictly as `load_object`."""
     try:
         return json.loads(
-            body.decode("utf-8"),
+            body.decode("utf-8-sig"),  # some senders begin with a byte order mark
             parse_float=Decimal,
             parse_constant=_no_constant,
             object_pairs_hook=_unique_keys,
@@ -58,7 +58,7 @@ def load_signed(body: bytes) -> dict[str, Any]:
     For the proof only, where `load_object` refuses. Raises `Malformed`.
     """
     try:
-        document = json.loads(body.decode("utf-8"), parse_float=Decimal)
+        document = json.loads(body.decode("utf-8-sig"), parse_float=Decimal)
     except (ValueError, ArithmeticError, RecursionError):
         raise NotJSON("document", "must be UTF-8 JSON") from None
     if not isinstance(document, dict):
@@ -158,6 +158,15 @@ def any_text(document: Mapping[str, Any], name: str, *, max_length: int = 255) -
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         value = str(value)
     return optional_text({name: value}, name, max_length=max_length)
+
+
+def label(document: Mapping[str, Any], name: str) -> str:
+    """Return what people read under `name`, up to 64 characters; empty where it cannot be shown.
+
+    Nothing follows from it: a payment counts whatever its way to pay is called.
+    """
+    value = document.get(name)
+    return value[:64] if isinstance(value, str) and is_storable(value) else ""
 
 
 def any_moment(

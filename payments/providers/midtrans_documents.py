@@ -19,6 +19,7 @@ from payments.providers.document import (
     any_moment,
     any_text,
     kept_fields,
+    label,
     optional_text,
     text,
 )
@@ -113,10 +114,10 @@ def notification(document: Mapping[str, Any]) -> GatewayNotification:
         status=status,
         amount=any_amount(document, "gross_amount"),
         # Documented for every notification, yet older payment types leave it out.
-        currency=optional_text(document, "currency", max_length=8) or "IDR",
+        currency=optional_text(document, "currency", max_length=8).upper()[:8] or "IDR",
         occurred_at=occurred_at,
         is_timed=said_at is not None,
-        channel=optional_text(document, "payment_type", max_length=64),
+        channel=label(document, "payment_type"),
         refunds=refunds,
         review_reason=review_reason,
         expires_at=_expires_at(document),

@@ -26,8 +26,10 @@ from payments.providers.base import (
 from payments.providers.document import (
     any_amount,
     any_moment,
+    any_text,
     child,
     kept_fields,
+    label,
     optional_text,
     text,
 )
@@ -203,7 +205,7 @@ def payment_request(document: Mapping[str, Any], payment: "Payment") -> GatewayN
         amount=_payment_amount(document),
         currency=text(document, "currency", max_length=8),
         occurred_at=_first_moment(document, "updated", "created"),
-        channel=optional_text(document, "channel_code", max_length=64),
+        channel=label(document, "channel_code"),
         review_reason="" if status else f"unknown payment request status {word}",
         payload=_kept_payment(document),
     )
@@ -260,7 +262,7 @@ def invoice(document: Mapping[str, Any]) -> GatewayNotification:
         paid = any_amount(document, "paid_amount")
         if paid != amount:
             review_reason = f"invoice of {amount} was paid with {paid}"
-    payment_id = optional_text(document, "payment_id", max_length=128)
+    payment_id = any_text(document, "payment_id", max_length=128)
     return GatewayNotification(
         provider=NAME,
         identity=f"invoice:{invoice_id}:{word}",
@@ -272,8 +274,7 @@ def invoice(document: Mapping[str, Any]) -> GatewayNotification:
         amount=amount,
         currency=_currency(document),
         occurred_at=_first_moment(document, "paid_at", "updated", "created"),
-        channel=optional_text(document, "payment_channel", max_length=64)
-        or optional_text(document, "payment_method", max_length=64),
+        channel=label(document, "payment_channel") or label(document, "payment_method"),
         review_reason=review_reason,
         payload=kept_fields(document, _KEPT),
     )
@@ -301,7 +302,7 @@ def _payment(document: Mapping[str, Any], event: str) -> GatewayNotification:
         amount=_payment_amount(data),
         currency=_currency(data),
         occurred_at=_first_moment(data, "updated", "created", fallback=document),
-        channel=optional_text(data, "channel_code", max_length=64),
+        channel=label(data, "channel_code"),
         review_reason=review_reason,
         payload={"event": event, **_kept_payment(data)},
     )
@@ -388,7 +389,7 @@ def _older(
     word = text(data, "status", max_length=32)
     failed = PaymentStatus.FAILED if word == "FAILED" else None
     status = PaymentStatus.SETTLED if word in _CAPTURED else failed
-    channel = optional_text(data, "channel_code", max_length=64)
+    channel = label(data, "channel_code")
     return GatewayNotification(
         provider=NAME,
         identity=f"{kind}:{transaction_id}:{word}",
@@ -399,7 +400,7 @@ def _older(
         amount=amount,
         currency=_currency(data),
         occurred_at=occurred_at,
-        channel=channel or optional_text(data, "bank_code", max_length=64) or kind,
+        channel=channel or label(data, "bank_code") or kind,
         review_reason="" if status else f"unknown {kind} status {word}",
         payload=kept_fields(data, _KEPT),
     )
@@ -407,7 +408,7 @@ def _older(
 
 def _currency(data: Mapping[str, Any]) -> str:
     """Return the currency. Older shapes leave it out; the account's is rupiah then."""
-    return optional_text(data, "currency", max_length=8) or CURRENCY
+    return optional_text(data, "currency", max_length=8).upper()[:8] or CURRENCY
 
 
 def _payment_amount(data: Mapping[str, Any]) -> Decimal:
@@ -492,7 +493,7 @@ def _refund(document: Mapping[str, Any]) -> GatewayNotification:
         amount=None,
         currency=_currency(data),
         occurred_at=occurred_at,
-        channel=optional_text(data, "channel_code", max_length=64),
+        channel=label(data, "channel_code"),
         refunds=(GatewayRefund(refund_id, any_amount(data, "amount"), "refund", occurred_at),),
         review_reason="" if word == "SUCCEEDED" else f"{_REFUND_SUCCEEDED} with status {word}",
         payload={"event": _REFUND_SUCCEEDED, **kept_fields(data, _KEPT)},

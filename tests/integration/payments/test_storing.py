@@ -77,6 +77,66 @@ def test_an_odd_time_stops_no_payment_and_no_page(changes: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize(
+    "changes",
+    [
+        *({"payment_type": odd} for odd in (5, None, "x" * 300, {"name": "gopay"}, "a\x00b")),
+        {"currency": "idr"},
+    ],
+)
+def test_a_settlement_counts_whatever_its_way_to_pay_looks_like(
+    changes: dict[str, Any],
+) -> None:
+    order = an_order()
+    document = midtrans.bank_transfer(order_id=str(order.pk)) | changes
+
+    assert midtrans_posts(document).status_code == 200
+
+    assert consume_all(order).status == "paid"
+    assert not order.is_held
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"payment_channel": odd} for odd in (5, "x" * 300, {"name": "QRIS"}, "a\x00b")),
+        *({"payment_method": odd, "payment_channel": None} for odd in (5, ["BANK"])),
+        {"currency": "idr"},
+        {"payment_id": 51234567890},
+    ],
+)
+def test_an_invoice_counts_whatever_its_way_to_pay_looks_like(
+    changes: dict[str, Any],
+) -> None:
+    order = an_order("xendit")
+
+    assert xendit_posts(xendit.invoice(external_id=str(order.pk)) | changes).status_code == 200
+
+    assert consume_all(order).status == "paid"
+    assert not order.is_held
+
+
+def test_a_byte_order_mark_before_the_json_is_passed_over() -> None:
+    orders = an_order("xendit"), an_order("midtrans")
+    named = [str(order.pk) for order in orders]
+    bodies = {
+        "xendit": json.dumps(xendit.invoice(external_id=named[0])).encode(),
+        "midtrans": midtrans.body(midtrans.bank_transfer(order_id=named[1])),
+    }
+    token = {"x-callback-token": django_settings.XENDIT_CALLBACK_TOKEN}
+
+    for name, body in bodies.items():
+        answer = Client().post(
+            f"/v1/webhooks/{name}",
+            data=b"\xef\xbb\xbf" + body,
+            content_type="application/json",
+            headers=token,
+        )
+        assert answer.status_code == 200
+
+    assert [consume_all(order).status for order in orders] == ["paid", "paid"]
+
+
+@pytest.mark.parametrize(
     "document",
     [
         {"event": "payment_request.succeeded", "data": {"id": "pr-1"}},

@@ -235,6 +235,9 @@ def worker(
         "SQS_ENDPOINT_URL": server.endpoint_url,
         "SQS_HEALTH_FILE": str(folder / f"{name}.health.json"),
     }
+    if handler == "no-op":
+        # The loops do without Django, too; Celery would close its connections around each task.
+        settings.pop("DJANGO_SETTINGS_MODULE", None)
     server.close_gate(name)
     with Supervised(
         contestant.command(handler),

@@ -37,11 +37,19 @@ _BATCH: Final = 10
 
 @dataclass(frozen=True)
 class Relayed:
-    """What one pass did: rows sent, rows that failed singly, and whether SQS itself failed."""
+    """What one pass did: rows sent, rows that failed singly, and whether SQS itself failed. Rows
+    that it had no time for are `untried`.
+    """
 
     sent: int = 0
     failed: int = 0
     sqs_failed: bool = False
+    untried: int = 0
+
+    @property
+    def leaves_backlog(self) -> bool:
+        """Whether there was more than one pass can send."""
+        return self.untried > 0 or self.sent + self.failed >= settings.RELAY_ROWS
 
 
 class _Row(NamedTuple):
@@ -83,7 +91,7 @@ def run_once(*, in_flight: int = 1) -> Relayed:
         failed=len(failed),
         duration_ms=round((time.monotonic() - started) * 1000),
     )
-    return Relayed(sent=len(sent), failed=len(failed), sqs_failed=sqs_failed)
+    return Relayed(sent=len(sent), failed=len(failed), sqs_failed=sqs_failed, untried=len(untried))
 
 
 #: Sent rows, nearly all of the table, are not in the index that this reads. Whoever resends a row
@@ -137,7 +145,7 @@ def _send(rows: Sequence[_Row], *, in_flight: int) -> tuple[dict[str, _Failure],
             if len(found) == len(batch) and not any(f.sender_fault for f in found.values()):
                 broken.append(next(iter(found.values())))
 
-    if in_flight == 1 or len(rows) <= _BATCH:
+    if in_flight == 1:
         for batch in _batches(rows):
             send(batch)
     else:
@@ -296,9 +304,14 @@ class Relay:
             close_old_connections()
             relayed = run_once()
             in_flight = 1
-            while relayed.sent and not self._stopped.wait(self._breath(relayed)):
-                # Whatever is left after a pass is a backlog: go on faster, step by step.
-                in_flight = min(in_flight * 2, settings.RELAY_BATCHES_IN_FLIGHT)
+            while relayed.sent and not self._stopped.is_set():
+                if relayed.leaves_backlog:
+                    # Go on faster, step by step; each batch in flight takes a client of SQS.
+                    in_flight = min(in_flight * 2, settings.RELAY_BATCHES_IN_FLIGHT)
+                else:
+                    # In a rush, a pass for each commit would cost more than the requests do.
+                    in_flight = 1
+                    self._stopped.wait(settings.RELAY_PAUSE_SECONDS)
                 relayed = run_once(in_flight=in_flight)
             works = not relayed.sqs_failed
             self._run_jobs()
@@ -307,13 +320,6 @@ class Relay:
             log.warning("relay_failed", error=type(error).__name__, exc_info=error)
         self._failures = 0 if works else self._failures + 1
         return works
-
-    @staticmethod
-    def _breath(relayed: Relayed) -> float:
-        """Return the seconds until the next look: in a rush a pass for each commit would cost the
-        process more than the requests do. A backlog does not wait.
-        """
-        return settings.RELAY_PAUSE_SECONDS if relayed.sent < settings.RELAY_ROWS else 0.0
 
     def _pause(self) -> float:
         # Spread, so that many relays do not sweep in step.

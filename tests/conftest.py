@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+import hypothesis
 import pytest
 from django.conf import settings
 from django.db import connections
@@ -23,6 +24,11 @@ from skincare.local.sqs import CLIENT_ENVIRONMENT, sqs_endpoint
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
+# On a busy machine an example takes long to draw and to try, and nothing is wrong with it.
+hypothesis.settings.register_profile(
+    "patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("patient")
 go_past_proxies()
 if not os.environ.get("SQS_ENDPOINT_URL"):
     os.environ.pop("AWS_PROFILE", None)

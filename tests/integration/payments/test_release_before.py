@@ -56,7 +56,8 @@ class OldShop:
     def __init__(self, url: str) -> None:
         self.url = url
         for target in ("auth", *BEFORE):
-            self.manage("migrate", *target.split(), "--no-input")
+            migrated = self.manage("migrate", *target.split(), "--no-input")
+            assert migrated.returncode == 0, migrated.stdout + migrated.stderr
         self.run(
             "INSERT INTO auth_user (password, is_superuser, username, first_name, last_name, email,"
             " is_staff, is_active, date_joined) VALUES ('', true, 'ayu', '', '', '', true, true,"

@@ -7,13 +7,17 @@ from contextlib import suppress
 from pathlib import Path
 
 _LOAD = Path("/proc/loadavg")
+#: Longest pause before a condition is asked for again, in seconds.
+_LONGEST_PAUSE = 0.1
 
 
 def wait_until(
     condition: Callable[[], object], *, seconds: float, what: str, every: float = 0.02
 ) -> None:
-    """Return as soon as `condition()` is true, asking `every` some seconds.
+    """Return as soon as `condition()` is true, asking `every` some seconds at first.
 
+    The longer it waits, the more rarely, but ten times a second: whoever asks takes time from what
+    is waited for.
     Raises TimeoutError, which names `what` was waited for, after `seconds`; on a machine that had
     more to do than it has cores, after as many times more.
     """
@@ -21,9 +25,10 @@ def wait_until(
     slower = busyness()
     while not condition():
         slower = max(slower, busyness())
-        if time.monotonic() - started > seconds * slower:
+        waited = time.monotonic() - started
+        if waited > seconds * slower:
             raise TimeoutError(f"gave up after {seconds:g} s of waiting for {what}")
-        time.sleep(every)
+        time.sleep(max(every, min(waited / 20, _LONGEST_PAUSE)))
 
 
 def busyness() -> float:

@@ -2,6 +2,7 @@
 
 import os
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,24 @@ def test_a_wait_stays_as_long_as_the_busiest_moment_made_it(
         return time.monotonic() > ready_at
 
     wait_until(ready, seconds=0.01, what="a machine that was slow")
+
+
+def test_the_longer_a_wait_the_more_rarely_it_is_asked_whether_it_is_over() -> None:
+    asked: list[float] = []
+    began = time.monotonic()
+
+    def over() -> bool:
+        asked.append(time.monotonic() - began)
+        return asked[-1] > 1
+
+    wait_until(over, seconds=5, what="a second", every=0.001)
+
+    assert len(asked) < 200
+    assert [pause for pause in pauses(asked) if pause < 0.001] == []
+
+
+def pauses(moments: list[float]) -> list[float]:
+    return [after - before for before, after in pairwise(moments)]
 
 
 def test_a_system_that_does_not_say_is_no_busier_than_its_average(

@@ -239,7 +239,7 @@ ANY_JSON = st.recursive(
 @settings(
     max_examples=150,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     field=st.sampled_from(["items", "sku", "quantity", "email", "payment_method", "language"]),

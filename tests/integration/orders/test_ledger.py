@@ -91,7 +91,7 @@ POSSIBLE = {
 @settings(
     max_examples=25,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())
 def test_movements_add_up_to_the_products_numbers(data: st.DataObject) -> None:

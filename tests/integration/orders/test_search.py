@@ -163,7 +163,9 @@ def test_words_of_any_shape_are_searched_for(query: str) -> None:
 
 
 @settings(
-    max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=400,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(query=st.text(st.sampled_from("-\" a|&!():*<>'\\\x00\ud800é1or"), max_size=200) | st.text())
 def test_no_query_is_too_much_for_postgresql(query: str, db: None) -> None:

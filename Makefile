@@ -63,10 +63,11 @@ lint: setup lint-image lint-ecs ## Check style, types, layers, migrations, produ
 	$(BIN)/python -W ignore -m tests.release.lint_migrations
 	env -i PATH="$$PATH" $(PRODUCTION_LIKE) $(BIN)/python manage.py check --deploy --fail-level INFO
 
-lint-ecs: setup .venv/ecs-lint/.ready ## Check the templates and the deployment's scripts (a minute to install)
+lint-ecs: setup .venv/ecs-lint/.ready ## Check the templates, the deployment's scripts and the workflows (a minute to install)
 	.venv/ecs-lint/bin/cfn-lint ecs/*.yaml
 	.venv/ecs-lint/bin/checkov --directory ecs --framework cloudformation --compact --quiet --skip-download
 	.venv/ecs-lint/bin/shellcheck --external-sources ecs/*.sh docker/entrypoint.sh .ci/run
+	.venv/ecs-lint/bin/jactionlint --strict-exit --pyflakes= --shellcheck=.venv/ecs-lint/bin/shellcheck .github/workflows/*.yaml
 
 lint-image: setup .venv/image-lint/.ready ## Check the image's files alone
 	.venv/image-lint/bin/hadolint docker/Dockerfile

@@ -11,6 +11,9 @@ stop() { # MESSAGE…: say what is wrong and end
     exit 1
 }
 
+# macOS has 3.2, which knows no associative arrays.
+((BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 404)) || stop "this is bash $BASH_VERSION: 4.4 or newer is needed"
+
 run() { # A call that changes something, or waits: printed, and made unless --dry-run.
     printf '+'
     printf ' %q' "$@"
@@ -37,7 +40,7 @@ known_parameters() { # The names in the Parameters section of every template.
 }
 
 read_parameters() { # FILE: fills `parameters`; stops at a line that is not Key=Value or names nothing.
-    local file=$1 line key number=0
+    local file=$1 line key value number=0
     local -A known=() seen=()
     [[ -r $file ]] || stop "no parameters file $file"
     # The last three are deploy.sh's own.
@@ -47,12 +50,17 @@ read_parameters() { # FILE: fills `parameters`; stops at a line that is not Key=
         number=$((number + 1))
         line=${line#$'\xef\xbb\xbf'} # an editor's byte order mark
         line=${line%"${line##*[![:space:]]}"} # blanks at the end, and the \r of CRLF
-        [[ -n $line && $line != \#* ]] || continue
+        [[ -n $line && ! $line =~ ^[[:space:]]*\# ]] || continue
         [[ $line =~ ^([A-Za-z]+)=([^[:space:]].*)?$ ]] \
             || stop "$file, line $number: write Key=Value, without blanks around the ="
-        key=${BASH_REMATCH[1]}
-        [[ ! ${BASH_REMATCH[2]} =~ ^(\".*\"|\'.*\')$ ]] \
+        key=${BASH_REMATCH[1]} value=${BASH_REMATCH[2]}
+        [[ ! $value =~ ^(\".*\"|\'.*\')$ && $value != “* && $value != ‘* ]] \
             || stop "$file, line $number: no quotes around the value of $key"
+        [[ ! $value =~ [[:space:]]\# ]] \
+            || stop "$file, line $number: a comment has a line of its own; it would be part of $key"
+        # Some come with what is copied from a page, and nobody sees them.
+        [[ ! $value =~ [[:cntrl:]] && $value != *$'\xc2\xa0'* && $value != *$'\xe2\x80\x8b'* ]] \
+            || stop "$file, line $number: the value of $key has a character that cannot be seen"
         [[ -n ${known[$key]:-} ]] || stop "$file, line $number: no template has a parameter $key"
         [[ -z ${seen[$key]:-} ]] || stop "$file, line $number: $key is there twice"
         seen[$key]=yes
@@ -102,6 +110,16 @@ stack_status() { # STACK: its status; NONE where there is no such stack
     fi
 }
 
+# `deploy` leaves a failed change set where nothing changed, and a thousand of them end all deployments:
+# https://github.com/aws/aws-cli/issues/4534
+forget_change_sets() { # STACK: deletes those that failed; where that cannot be, there are years for it.
+    local name
+    for name in $(ask '<failed change set>' aws cloudformation list-change-sets --stack-name "$1" --output text \
+        --query "Summaries[?Status=='FAILED'].[ChangeSetName]"); do
+        run aws cloudformation delete-change-set --stack-name "$1" --change-set-name "$name" || return 0
+    done
+}
+
 make_way() { # STACK: waits until nothing changes it, and removes one whose creation failed.
     local status
     status=$(stack_status "$1")
@@ -123,18 +141,34 @@ make_way() { # STACK: waits until nothing changes it, and removes one whose crea
             echo "  aws cloudformation continue-update-rollback --stack-name $1" >&2
             return 1
             ;;
+        NONE) ;;
+        *) forget_change_sets "$1" ;;
     esac
 }
 
+defaults() { # TEMPLATE: Key=Value of each parameter that has a default
+    awk '/^[A-Za-z]/ {inside = /^Parameters:/} inside && /^  [A-Za-z]+:/ {gsub(/[ :]/, ""); name = $0}
+        inside && /^    Default: / {sub(/^    Default: /, ""); gsub(/^"|"$/, ""); print name "=" $0}' "$here/$1.yaml"
+}
+
+# AWS gives a parameter that is not named the value that it had, so a line that was deleted, or a new
+# default, would reach no stack that is there. The foundation alone keeps its values: another network
+# or owner of the database would be another network or database.
 stack() { # TEMPLATE [Key=Value…]: create or update the stack; parameters of other templates are ignored.
-    local template=$1 role
+    local template=$1 role line
+    local -a given=()
     shift
     failing="stack $prefix-$template"
     make_way "$prefix-$template"
     role=$(parameter CloudFormationRoleArn '')
+    if [[ $template != foundation ]]; then
+        while IFS= read -r line; do
+            [[ $(parameter "${line%%=*}" absent) != absent ]] || given+=("$line")
+        done < <(defaults "$template")
+    fi
     run aws cloudformation deploy --stack-name "$prefix-$template" \
         --template-file "$here/$template.yaml" --capabilities CAPABILITY_IAM ${role:+--role-arn "$role"} \
-        --no-fail-on-empty-changeset --parameter-overrides "${parameters[@]}" "$@"
+        --no-fail-on-empty-changeset --parameter-overrides "${given[@]}" "${parameters[@]}" "$@"
 }
 
 stacks() { # TEMPLATE…: those that do not need each other, side by side

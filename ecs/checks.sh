@@ -29,26 +29,46 @@ check_quota() { # Warns where the most tasks that may run, twice in a deployment
     fi
 }
 
-check_secrets() { # Each secret that a task asks for has a value.
-    local providers secret version
-    local secrets=(EMAIL_URL) missing=()
-    [[ -n $(parameter DatabaseSecretArn '') ]] || secrets+=(DATABASE_URL)
+# A task reads its secrets when it starts, so a new value has to make new tasks: they carry a label with this.
+check_secrets() { # Each secret that a task asks for has a value, and stays. Sets `secrets_version`.
+    local answer providers secret arn deleted current changed
+    local secrets=(SECRET_KEY EMAIL_URL) missing=() leaving=() changes=()
+    failing='the secrets'
+    if [[ -z $(parameter DatabaseHost '') ]]; then
+        secrets+=(DATABASE_URL)
+    elif [[ -z $(parameter DatabaseSecretArn '') ]]; then
+        stop "DatabaseHost needs DatabaseSecretArn, the secret whose key \`password\` is the owner's"
+    else
+        secrets+=(SERVICES_PASSWORD)
+    fi
     providers=$(parameter PaymentProviders midtrans,xendit)
     [[ $providers != *midtrans* ]] || secrets+=(MIDTRANS_SERVER_KEY)
     [[ $providers != *xendit* ]] || secrets+=(XENDIT_CALLBACK_TOKEN XENDIT_SECRET_KEY)
     [[ $(parameter BuyerTokens false) != true ]] || secrets+=(BUYER_TOKEN_SECRETS)
-    failing='the secrets'
-    for secret in "${secrets[@]}"; do
-        version=$(ask '<version>' aws secretsmanager list-secret-version-ids --secret-id "$prefix/$secret" \
-            --query "Versions[?contains(VersionStages, 'AWSCURRENT')].VersionId|[0]" --output text)
-        [[ $version != None ]] || missing+=("$prefix/$secret")
+    secrets=("${secrets[@]/#/$prefix/}")
+    for arn in "$(parameter DatabaseSecretArn '')" "$(parameter ServicesDatabaseSecretArn '')"; do
+        # Of others' secrets the deployer may know nothing.
+        [[ $arn != *":secret:$prefix/"* ]] || secrets+=("$arn")
     done
-    [[ ${#missing[@]} -gt 0 ]] || return 0
+    for secret in "${secrets[@]}"; do
+        answer=$(ask $'None\tTrue\tNone' aws secretsmanager describe-secret --secret-id "$secret" --output text \
+            --query "[DeletedDate, contains(values(VersionIdsToStages || \`{}\`)[], 'AWSCURRENT'), LastChangedDate]")
+        read -r deleted current changed <<< "$answer"
+        [[ $current == True ]] || missing+=("$secret")
+        [[ $deleted == None ]] || leaving+=("$secret")
+        changes+=("$secret=$changed")
+    done
+    secrets_version=$(cksum <<< "${changes[*]}")
+    secrets_version=${secrets_version%% *}
     for secret in "${missing[@]}"; do
         echo "deploy: $secret has no value. Put it, then deploy again:" >&2
         echo "  aws secretsmanager put-secret-value --secret-id $secret --secret-string 'VALUE'" >&2
     done
-    exit 1
+    for secret in "${leaving[@]}"; do
+        echo "deploy: $secret is scheduled for deletion, so no task gets it. Keep it, then deploy again:" >&2
+        echo "  aws secretsmanager restore-secret --secret-id $secret" >&2
+    done
+    [[ ${#missing[@]} -eq 0 && ${#leaving[@]} -eq 0 ]] || exit 1
 }
 
 check_load_balancer() { # A certificate for each host, a right target group. Sets `https_listener`.

@@ -53,8 +53,8 @@ if ! $dry_run; then
     fi
 fi
 
-deployed_image() { # What the API runs now; empty at the first deployment.
-    aws cloudformation describe-stacks --stack-name "$prefix-api" --output text \
+deployed_image() { # TEMPLATE: what that service runs; empty at the first deployment.
+    aws cloudformation describe-stacks --stack-name "$prefix-$1" --output text \
         --query "Stacks[0].Parameters[?ParameterKey=='Image'].ParameterValue" 2>/dev/null || true
 }
 
@@ -93,16 +93,22 @@ explain_failure() { # The reasons that AWS knows, and the way back.
     } >&2
 }
 trap '[[ $? -eq 0 ]] || explain_failure' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
 
 step "Account"
 failing='the account'
 run aws sts get-caller-identity --output text
-$dry_run || previous=$(deployed_image)
+$dry_run || previous=$(deployed_image api)
 check_account
 
 if [[ $foundation == true ]]; then
     step "Foundation"
-    stack foundation
+    # What is protected against deletion could not be rolled back, were its creation to fail half way.
+    failing="stack $prefix-foundation"
+    make_way "$prefix-foundation"
+    [[ $(stack_status "$prefix-foundation") != NONE ]] || stack foundation DeletionProtection=false
+    stack foundation "DeletionProtection=$(parameter DeletionProtection true)"
     add_foundation
 fi
 
@@ -135,18 +141,24 @@ elif [[ ${image%:*} == "$repository" ]]; then
 fi
 release=${image##*:}
 started_by=deploy-${release//[^A-Za-z0-9_-]/-}
+what=("Image=$image" "Release=$release" "SecretsVersion=$secrets_version")
 
 step "Migration"
-stack migration "Image=$image" "Release=$release"
+stack migration "${what[@]}"
 migrate
 
 # Workers first: the API of the new release may publish what only they understand.
 step "Services"
 for template in worker api; do
-    stack "$template" "Image=$image" "Release=$release"
+    stack "$template" "${what[@]}"
 done
 stacks scaling dashboard schedules
 await_services
+for template in worker api; do
+    $dry_run && break
+    running=$(deployed_image "$template")
+    [[ $running == "$image" ]] || stop "$prefix-$template runs $running: another deployment went on at the same time. Deploy again when it has ended"
+done
 stacks alarms-presence # only now: before, nobody is there
 
 step "Smoke test"

@@ -1,8 +1,8 @@
 """Reads the CloudFormation templates of this folder as a deployment does: parameters, then values.
 
 `deployed()` resolves what needs no account: parameters and their defaults, conditions, Sub, Join,
-Select, Split, and imports from the other templates. What only AWS knows (the ARN of a resource)
-becomes a name such as `queues.OrderEvents.Arn`, the same everywhere.
+Select, Split, FindInMap, and imports from the other templates. What only AWS knows (the ARN of a
+resource) becomes a name such as `queues.OrderEvents.Arn`, the same everywhere.
 """
 
 import re
@@ -167,7 +167,7 @@ class Deployed:
                 owner, exported = self._exports[argument]
                 return self._resolve(exported, self.templates[owner])
             case "Equals":
-                return argument[0] == argument[1]
+                return str(argument[0]) == str(argument[1])  # as CloudFormation does
             case "Not":
                 return not argument[0]
             case "Or":
@@ -186,6 +186,9 @@ class Deployed:
                 return [str(next(found)) for _ in range(count)]
             case "Split":
                 return argument[1].split(argument[0])
+            case "FindInMap":
+                mapping, first, second = argument
+                return template.document["Mappings"][mapping][first][second]
         raise NotImplementedError(function)
 
     def _ref(self, name: str, template: Template) -> Any:

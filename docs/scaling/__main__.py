@@ -1,14 +1,17 @@
 """`python -m docs.scaling`: the policies of scaling.yaml and alternatives, as tables and a picture.
 
-Writes scaling.svg and prints the tables of README.md, both beside this file.
+Without arguments it writes the targets into ecs/scaling.yaml, the tables into README.md, and
+scaling.svg; with some it prints the tables.
 """
 
 import argparse
 import math
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from docs.scaling import measured, written
 from docs.scaling.fleet import Prices, Requests, Run, Task, percentile, simulate
 from docs.scaling.picture import Plot, draw
 from docs.scaling.policies import (
@@ -24,15 +27,17 @@ from docs.scaling.traffic import DAYS, SALE_OPENS, SALE_TIMES_MEAN, arrivals
 
 PICTURE = Path(__file__).resolve().parent / "scaling.svg"
 CHOSEN = "backlog and arrivals per task (scaling.yaml)"
-#: Events in each second of the day that shows whether a policy settles: work for 1.5 tasks.
+#: Events in each second of the day that shows whether a policy settles.
 STEADY = 60
+#: CPU units of the other size that is simulated.
+OTHER_SIZE = 1024
 #: Container Insights has a number every so many minutes, where it is late.
 LATE = 3
 #: Written by `make bench`.
 BENCH = Path(__file__).resolve().parents[2] / "var" / "bench.md"
 
 
-def measured(report: str) -> float | None:
+def benchmarked(report: str) -> float | None:
     """Return the events per second of this worker with the shop's handler, if `make bench` has it.
 
     With 10 ms added to each call of SQS, which is nearer to AWS than none.
@@ -101,6 +106,31 @@ def row(name: str, run: Run, task: Task, prices: Prices, requests: Requests) -> 
     ]
 
 
+def sizes(prices: Prices) -> list[list[str]]:
+    """Return the table of a worker's sizes: what it does, its targets, and what it costs."""
+    rows = []
+    for size in measured.SIZES:
+        task = Task.of(size)
+        hour = task.hour(prices)
+        rows.append(
+            [
+                f"{size}",
+                f"{task.events_per_second:.0f}",
+                f"{task.cpu_at_full_load:.0f}",
+                f"{measured.backlog_per_task(size)}",
+                f"{measured.arrivals_per_task(size)}",
+                f"{hour * HOURS_OF_A_MONTH:.0f}",
+                f"{hour * HOURS_OF_A_MONTH / task.events_per_second:.2f}",
+            ]
+        )
+    return rows
+
+
+HOURS_OF_A_MONTH = 730
+SIZES_HEAD = [
+    *("`WorkerCpu`", "events/s", "% of its CPU", "backlog per task", "arrivals per task"),
+    *("$/month", "$/month for 1 event/s"),
+]
 STEADY_HEAD = ["policy", "tasks on average", "changes a day", "p50 s", "p95 s", "p99 s"]
 HEAD = ["policy", "p50 s", "p99 s", "worst s", "backlog", "tasks", "task hours/day", "$/day"]
 
@@ -123,24 +153,34 @@ def main() -> None:
     prices = Prices(given.vcpu_hour, given.gigabyte_hour, given.million_requests)
     requests = Requests()
     traffic = arrivals(mean=given.mean)
+    if len(sys.argv) == 1:  # the policies below are those of the template
+        written.write({})
 
     rows = []
     for number, (name, policy) in enumerate(alternatives(task, given.mean).items()):
         first = policy.tasks if isinstance(policy, Fixed) else 1
         run = simulate(traffic, policy, task, tasks=first)
         rows.append(row(name, run, task, prices, requests))
-        if number == 0:
+        if number == 0 and len(sys.argv) == 1:
             PICTURE.write_text(picture(name, run, task, prices, requests))
-    print(markdown(HEAD, rows))
-    print()
-    print(markdown(STEADY_HEAD, steady(task)))
-    print(f"\n{PICTURE}")
-    if BENCH.exists() and (rate := measured(BENCH.read_text())):
+    other = Task.of(OTHER_SIZE)
+    run = simulate(traffic, from_template(WorkerCpu=str(OTHER_SIZE)), other)
+    rows.append(row(f"the first, `WorkerCpu={OTHER_SIZE}`", run, other, prices, requests))
+    tables = {
+        "sizes": markdown(SIZES_HEAD, sizes(prices)),
+        "sale": markdown(HEAD, rows),
+        "steady": markdown(STEADY_HEAD, steady(task)),
+    }
+    print("\n\n".join(tables.values()))
+    if len(sys.argv) == 1:
+        written.write(tables)
+        print(f"\nwritten to {written.README}, {written.TEMPLATE} and {PICTURE}")
+    if BENCH.exists() and (rate := benchmarked(BENCH.read_text())):
         print(f"make bench measured {rate:.0f} events/s here: --events-per-second {rate:.0f}")
 
 
 def picture(name: str, run: Run, task: Task, prices: Prices, requests: Requests) -> str:
-    hour = task.vcpus * prices.vcpu_hour + task.gigabytes * prices.gigabyte_hour
+    hour = task.hour(prices)
     dollars = [
         24 * tasks * (hour + requests.idle_per_task_hour / 1e6 * prices.million_requests)
         + arrived * 1440 * requests.per_event / 1e6 * prices.million_requests

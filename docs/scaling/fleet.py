@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from docs.scaling import measured
 from docs.scaling.policies import Policy, Reading
 
 
@@ -12,15 +13,27 @@ from docs.scaling.policies import Policy, Reading
 class Task:
     """What one worker task does and costs."""
 
-    events_per_second: float = 35.0
-    """35 is 5 processes that take 142 ms for an event: 25 of database, and of a paid order's three
-    events one waits 150 ms for its gateway and two 100 ms for the mail server."""
+    events_per_second: float = measured.events_per_second(measured.DEFAULT_SIZE)
     start_seconds: int = 60
     """From the decision to the first poll: placed, image pulled, Django started."""
-    cpu_at_full_load: float = 90.0
-    """Per cent of its half a vCPU; it waits for others most of the time."""
-    vcpus: float = 0.5
-    gigabytes: float = 1.0
+    cpu_at_full_load: float = measured.cpu_at_full_load(measured.DEFAULT_SIZE)
+    """Per cent of its CPU."""
+    vcpus: float = measured.DEFAULT_SIZE / 1024
+    gigabytes: float = measured.gigabytes(measured.DEFAULT_SIZE)
+
+    @classmethod
+    def of(cls, cpu_units: int) -> "Task":
+        """Return a task of another size."""
+        return cls(
+            events_per_second=measured.events_per_second(cpu_units),
+            cpu_at_full_load=measured.cpu_at_full_load(cpu_units),
+            vcpus=cpu_units / 1024,
+            gigabytes=measured.gigabytes(cpu_units),
+        )
+
+    def hour(self, prices: "Prices") -> float:
+        """Return what it costs in an hour, in dollars."""
+        return self.vcpus * prices.vcpu_hour + self.gigabytes * prices.gigabyte_hour
 
 
 @dataclass(frozen=True)
@@ -73,9 +86,8 @@ class Run:
 
     def cost(self, task: Task, prices: Prices, requests: Requests) -> float:
         """Return the dollars of all days together."""
-        hour = task.vcpus * prices.vcpu_hour + task.gigabytes * prices.gigabyte_hour
         calls = self.done * requests.per_event + self.task_hours * requests.idle_per_task_hour
-        return self.task_hours * hour + calls / 1e6 * prices.million_requests
+        return self.task_hours * task.hour(prices) + calls / 1e6 * prices.million_requests
 
 
 def percentile(values: Counter[int], part: float) -> int:

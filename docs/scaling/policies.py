@@ -176,6 +176,12 @@ class Scheduled:
 _BACKLOG: Final = "visible / IF(tasks > 0, tasks, 1)"
 _SENT: Final = "FILL(sent, 0) / IF(tasks > 0, tasks, 1)"
 _TASKS: Final = "FILL(running, REPEAT)"
+#: How a minute's datums of each metric become its one number.
+_STATISTICS: Final = {
+    "ApproximateNumberOfMessagesVisible": "Average",
+    "NumberOfMessagesSent": "Sum",
+    "RunningTaskCount": "Average",
+}
 
 
 @dataclass
@@ -214,12 +220,12 @@ def from_template(*, repeat: bool = True, **parameters: Any) -> Together:
         tracking: Mapping[str, Any] = templates.resource("scaling", name)[
             "TargetTrackingScalingPolicyConfiguration"
         ]
-        expressions = {
-            query["Expression"]
-            for query in tracking["CustomizedMetricSpecification"]["Metrics"]
-            if "Expression" in query
-        }
-        if expressions != {expression, _TASKS}:
+        queries = tracking["CustomizedMetricSpecification"]["Metrics"]
+        expressions = {query["Expression"] for query in queries if "Expression" in query}
+        read = [query["MetricStat"] for query in queries if "MetricStat" in query]
+        if expressions != {expression, _TASKS} or any(
+            one["Stat"] != _STATISTICS[one["Metric"]["MetricName"]] for one in read
+        ):
             raise KeyError("scaling.yaml tracks something else than what is simulated here")
         found.append(
             TargetTracking(

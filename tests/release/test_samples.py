@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from orders.idempotency import body_hash
+from orders.idempotency import body_hash, scope_of
+from payments.providers import gateways, provider
 from skincare.events.claim import Conflict, Duplicate, claim
 from skincare.events.models import ProcessedEvent
 from skincare.events.routing import ORDER_TASK, PAYMENT_TASK
-from skincare.events.schema import parse_event, payload_hash
+from skincare.events.schema import EVENT_TYPES, new_event_id, parse_event, payload_hash
 from skincare.sqs.decoder import decode
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.json"))
@@ -21,7 +22,7 @@ def recorded(kind: str) -> list[Any]:
     return [
         pytest.param(sample, id=f"{file.stem}-{number}")
         for file in SAMPLES
-        for number, sample in enumerate(json.loads(file.read_text())[kind])
+        for number, sample in enumerate(json.loads(file.read_text()).get(kind, []))
     ]
 
 
@@ -29,6 +30,17 @@ def test_there_is_a_sample_of_the_release_before_this_one() -> None:
     from tests.release.previous import COMMIT
 
     assert COMMIT[:7] in {file.stem for file in SAMPLES}
+
+
+def test_each_type_of_event_and_each_stored_hash_has_a_sample() -> None:
+    newest: dict[str, list[dict[str, Any]]] = {}
+    for file in SAMPLES:
+        for kind, samples in json.loads(file.read_text()).items():
+            newest.setdefault(kind, []).extend(samples)
+
+    assert {e["document"]["event_type"] for e in newest["events"]} == set(EVENT_TYPES)
+    assert {n["provider"] for n in newest["notifications"]} == {g.name for g in gateways()}
+    assert min(len(newest[kind]) for kind in ("guests", "checkouts", "event_ids")) > 0
 
 
 @pytest.mark.parametrize("sample", recorded("events"))
@@ -70,3 +82,22 @@ def test_a_repeat_of_what_any_release_finished_is_a_duplicate(sample: dict[str, 
 @pytest.mark.parametrize("sample", recorded("checkouts"))
 def test_a_checkout_that_is_tried_again_on_this_release_is_the_same(sample: dict[str, Any]) -> None:
     assert body_hash(sample["body"]) == sample["body_hash"]
+
+
+@pytest.mark.parametrize("sample", recorded("guests"))
+def test_a_guests_key_of_any_release_is_found_again(sample: dict[str, Any]) -> None:
+    assert scope_of("guest", sample["email"]) == sample["scope"]
+
+
+@pytest.mark.parametrize("sample", recorded("notifications"))
+def test_a_notification_that_a_gateway_repeats_is_the_one_that_any_release_stored(
+    sample: dict[str, Any],
+) -> None:
+    gateway = provider(sample["provider"])
+
+    assert gateway.parse(sample["document"]).identity == sample["identity"]
+
+
+@pytest.mark.parametrize("sample", recorded("event_ids"))
+def test_a_cause_has_the_event_id_that_it_had_at_any_release(sample: dict[str, Any]) -> None:
+    assert new_event_id(*sample["parts"]) == sample["event_id"]

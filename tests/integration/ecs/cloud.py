@@ -1,16 +1,19 @@
 """An account at AWS as deploy.sh sees it: aws, docker, git, curl and sleep, which ask this.
 
 No emulator knows what makes a deployment fail, so this knows the rules and nothing else: ECR's
-immutable tags, the states of CloudFormation's stacks and what a failed creation leaves behind,
-ECS's tasks that cannot be placed, that fail and that take long. `sleep` moves the clock, so nothing
-waits. Answers have the shape of the real ones, and `--query` is evaluated.
+immutable tags, the states of CloudFormation's stacks, their change sets, and what a failed creation
+leaves behind, ECS's tasks that cannot be placed, that fail and that take long. `sleep` moves the
+clock, so nothing waits. Answers have the shape of the real ones, and `--query` is evaluated.
 
 Sources: https://docs.aws.amazon.com/AmazonECR/latest/userguide/image-tag-mutability.html
 https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+https://github.com/aws/aws-cli/issues/4534 (failed change sets)
 https://docs.aws.amazon.com/AmazonECS/latest/developerguide/api_failures_messages.html
 """
 
+import os
 import re
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +30,8 @@ from ecs.template import FOLDER, load
 REGISTRY = "123456789012.dkr.ecr.ap-southeast-3.amazonaws.com"
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 MINUTE = 60
+#: Made with their stack, value and all.
+MADE_SECRETS = {"SECRET_KEY", "SERVICES_PASSWORD", "database"}
 
 _ELB = "arn:aws:elasticloadbalancing:ap-southeast-3:123456789012"
 #: What foundation.yaml makes.
@@ -87,6 +92,13 @@ class Stack:
     later: str = ""
     """The status after `busy_until`."""
     events: list[str] = field(default_factory=list)
+    failed_change_sets: list[str] = field(default_factory=list)
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether AWS refuses to delete what is in it: a database, a load balancer."""
+        known = load(self.template).parameters.get("DeletionProtection", {"Default": "false"})
+        return self.parameters.get("DeletionProtection", known["Default"]) == "true"
 
 
 @dataclass
@@ -102,6 +114,12 @@ class Cloud:
     """Pushed: tag → digest."""
     built: dict[str, str] = field(default_factory=dict)
     secrets: set[str] = field(default_factory=set)
+    changed: dict[str, float] = field(default_factory=dict)
+    """Secrets that were given another value, and when."""
+    leaving: set[str] = field(default_factory=set)
+    """Secrets that are scheduled for deletion."""
+    most_change_sets: int = 1000
+    """Of one stack."""
     tasks: dict[str, Task] = field(default_factory=dict)
     fail: list[str] = field(default_factory=list)
     """A call whose text contains one of these fails, once for each."""
@@ -124,6 +142,11 @@ class Cloud:
     target_type: str = "ip"
     listeners: int = 1
     database: str | None = "available"
+    credentials_end: int | None = None
+    """The second from which on AWS answers that the token has expired."""
+    interrupted_at: str = ""
+    """Somebody presses Ctrl-C when a call contains this, once."""
+    interrupt: Callable[[], None] = field(default=lambda: None)
     _tries: int = 0
 
     # -- programs ----------------------------------------------------------------------------------
@@ -135,6 +158,14 @@ class Cloud:
             self.now += int(arguments[0])
             return ""
         self.calls.append(text)
+        if self.interrupted_at and self.interrupted_at in text:
+            self.interrupted_at = ""
+            self.interrupt()
+        if name == "aws" and self.credentials_end is not None and self.now >= self.credentials_end:
+            raise Refused(
+                "An error occurred (ExpiredTokenException) when calling: The security token "
+                "included in the request is expired\n"
+            )
         for fault in self.fail:
             if fault in text:
                 self.fail.remove(fault)
@@ -261,6 +292,15 @@ class Cloud:
         known = {**(before.parameters if before else {}), **given}
         self._validate(template, known, before)
         parameters = {key: known[key] for key in load(template).parameters if key in known}
+        failed = before.failed_change_sets if before else []
+        if len(failed) >= self.most_change_sets:
+            raise Refused(
+                "An error occurred (LimitExceededException) when calling the CreateChangeSet "
+                f"operation: ChangeSet limit exceeded for stack {name}\n"
+            )
+        if before and before.parameters == parameters:
+            failed.append(f"awscli-cloudformation-package-deploy-{len(self.calls)}")
+            return f"No changes to deploy. Stack {name} is up to date\n"
         stack = self.stacks[name] = Stack(template, "", parameters)
         for taken, policy in _named(template, parameters.get("Prefix", "skincare")):
             if self.names.setdefault(taken, name) != name or (not before and policy == "left"):
@@ -311,6 +351,8 @@ class Cloud:
         stack.status = "UPDATE_ROLLBACK_COMPLETE" if before else "ROLLBACK_COMPLETE"
         if before:
             stack.parameters = before.parameters
+        elif stack.is_protected:
+            stack.status = "ROLLBACK_FAILED"
         else:
             prefix = stack.parameters.get("Prefix", "skincare")
             for taken, policy in _named(stack.template, prefix):
@@ -336,10 +378,22 @@ class Cloud:
         self._fail_creation(stack, before, "Resource handler returned message: it broke")
 
     def _cloudformation_delete_stack(self, options: Mapping[str, str]) -> None:
+        stack = self.stacks.get(options["stack-name"])
+        if stack and stack.is_protected:
+            stack.status = "DELETE_FAILED"
+            return
         self.stacks.pop(options["stack-name"], None)
 
-    def _cloudformation_wait(self, _: Mapping[str, str]) -> None:
-        return None
+    def _cloudformation_wait(self, options: Mapping[str, str]) -> None:
+        if options["stack-name"] in self.stacks:
+            raise Refused("Waiter StackDeleteComplete failed: terminal failure state\n")
+
+    def _cloudformation_list_change_sets(self, options: Mapping[str, str]) -> Any:
+        names = self._stack(options).failed_change_sets
+        return {"Summaries": [{"ChangeSetName": name, "Status": "FAILED"} for name in names]}
+
+    def _cloudformation_delete_change_set(self, options: Mapping[str, str]) -> None:
+        self._stack(options).failed_change_sets.remove(options["change-set-name"])
 
     # -- ECR, secrets, load balancer, database -----------------------------------------------------
 
@@ -355,10 +409,14 @@ class Cloud:
     def _ecr_get_login_password(self, _: Mapping[str, str]) -> str:
         return "password\n"
 
-    def _secretsmanager_list_secret_version_ids(self, options: Mapping[str, str]) -> Any:
-        if options["secret-id"] not in self.secrets:
-            return {"Versions": []}
-        return {"Versions": [{"VersionId": "1", "VersionStages": ["AWSCURRENT"]}]}
+    def _secretsmanager_describe_secret(self, options: Mapping[str, str]) -> Any:
+        name = options["secret-id"]
+        found: dict[str, Any] = {"Name": name, "LastChangedDate": self.changed.get(name, 1.5)}
+        if name in self.secrets or name.partition("/")[2] in MADE_SECRETS:
+            found["VersionIdsToStages"] = {"1": ["AWSCURRENT"]}
+        if name in self.leaving:
+            found["DeletedDate"] = 1764460800.0
+        return found
 
     def _elbv2_describe_target_groups(self, _: Mapping[str, str]) -> Any:
         group = {"TargetType": self.target_type, "HealthCheckPath": self.health_path}
@@ -498,17 +556,25 @@ class Deployer:
     def parameters(self) -> Path:
         return self.folder / "parameters"
 
-    def deploy(self, *options: str) -> subprocess.CompletedProcess[str]:
-        return self.run("deploy.sh", *options, str(self.parameters))
+    def deploy(self, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return self.run("deploy.sh", *options, str(self.parameters), **environment)
 
-    def run(self, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+    def run(
+        self, script: str, *arguments: str, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a script to its end, in a process group of its own, as a terminal does."""
+        programs = {"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "CLOUD_PORT": str(self.port)}
+        with subprocess.Popen(
             [FOLDER / script, *arguments],
-            env={"PATH": f"{self.folder / 'bin'}:/usr/bin:/bin", "CLOUD_PORT": str(self.port)},
-            capture_output=True,
+            env=programs | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
-        )
+            start_new_session=True,
+        ) as process:
+            self.cloud.interrupt = lambda: os.killpg(process.pid, signal.SIGINT)
+            out, err = process.communicate()
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def made(self, text: str) -> list[str]:
         """Return the calls that contain a text."""

@@ -20,7 +20,7 @@ from ecs.template import FOLDER, OPTIONAL, deployed, names
 from skincare.local.sqs import CLIENT_ENVIRONMENT
 from skincare.sqs.queues import attribute_problems
 from tests.integration.ecs.emulators import AWS_CLI, Account, existing, localemu, moto
-from tests.unit.ecs.test_tasks import OPTIONAL_SECRETS, SECRETS
+from tests.unit.ecs.test_tasks import OPTIONAL_SECRETS, ROLE_SECRETS, SECRETS
 
 pytestmark = [pytest.mark.ecs, pytest.mark.timeout(900)]
 
@@ -271,7 +271,7 @@ def test_a_sick_release_shows_the_way_back_and_all_goes_away_but_what_holds_mone
     assert queues == {"skincare-order-events", "skincare-order-events-dlq"}
     left = account.client("secretsmanager").list_secrets()["SecretList"]
     assert {secret["Name"] for secret in left} == {
-        f"skincare/{name}" for name in SECRETS | OPTIONAL_SECRETS
+        f"skincare/{name}" for name in SECRETS | OPTIONAL_SECRETS | ROLE_SECRETS
     }
 
 

@@ -1,12 +1,13 @@
 """deploy.sh on an account that knows AWS's rules: again and again, and after every failure."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from ecs.template import names
+from ecs.template import load, names
 from tests.integration.ecs.cloud import (
     COMMIT,
     FOUNDATION,
@@ -171,8 +172,12 @@ def test_a_registry_that_does_not_answer_is_not_taken_for_one_without_the_image(
         PARAMETERS.rstrip("\n"),
         PARAMETERS.replace("\n", "  \t\n"),
         f"# a comment\n\n{PARAMETERS}\r\n",
+        f"  # an indented comment\n\t#WorkerMaxTasks=1\n{PARAMETERS}",
     ],
-    ids=["CRLF", "byte order mark", "no newline at the end", "blanks at the ends", "empty lines"],
+    ids=[
+        *("CRLF", "byte order mark", "no newline at the end", "blanks at the ends", "empty lines"),
+        "indented comments",
+    ],
 )
 def test_what_an_editor_adds_to_the_parameters_reaches_no_value(
     deployer: Deployer, text: str
@@ -198,6 +203,13 @@ def test_what_an_editor_adds_to_the_parameters_reaches_no_value(
         ("WorkerMaxTasks: 10", "without blanks around the ="),
         ('WorkerMaxTasks="10"', "no quotes around the value of WorkerMaxTasks"),
         ("VpcId=vpc-2", "VpcId is there twice"),
+        ("WorkerMaxTasks=“10”", "no quotes around the value of WorkerMaxTasks"),
+        ("WorkerMaxTasks=10 # for the sale", "a comment has a line of its own"),
+        ("AdminHost=kantor.shop.example\t# staff", "a comment has a line of its own"),
+        ("AdminHost=kantor.shop.example\u00a0", "a character that cannot be seen"),
+        ("AdminHost=kantor\u200b.shop.example", "a character that cannot be seen"),
+        ("AdminHost=kantor.shop.example\rAdminCidrs=10.0.0.0/8", "a character that cannot be seen"),
+        ("AdminHost = kantor.shop.example", "without blanks around the ="),
     ],
 )
 def test_a_line_that_would_be_ignored_or_misread_is_refused_with_its_number(
@@ -211,6 +223,50 @@ def test_a_line_that_would_be_ignored_or_misread_is_refused_with_its_number(
     assert ", line 10: " in done.stderr
     assert complaint in done.stderr
     assert deployer.cloud.calls == []
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_a_name_with_signs_of_other_languages_is_as_good_as_any(
+    deployer: Deployer, cloud: Cloud, locale: str
+) -> None:
+    name = "Toko Kulit Cantik “Sari” & é 化粧 <pesanan@shop.example>"
+    text = PARAMETERS.replace("Toko Skincare <pesanan@shop.example>", name)
+    deployer.parameters.write_text(text)
+
+    done = deployer.deploy(LC_ALL=locale)
+
+    assert done.returncode == 0, done.stderr
+    assert cloud.stacks["skincare-worker"].parameters["DefaultFromEmail"] == name
+
+
+def test_a_line_that_is_deleted_goes_back_to_the_templates_default(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    deployer.parameters.write_text(f"{PARAMETERS}WorkerMaxTasks=30\nWorkerCpu=1024\n")
+    deployer.deploy()
+    before = dict(cloud.stacks["skincare-scaling"].parameters)
+    deployer.parameters.write_text(PARAMETERS)
+
+    done = deployer.deploy()
+
+    assert done.returncode == 0, done.stderr
+    assert (before["WorkerMaxTasks"], before["WorkerCpu"]) == ("30", "1024")
+    after = cloud.stacks["skincare-scaling"].parameters
+    assert (after["WorkerMaxTasks"], after["WorkerCpu"]) == ("10", "512")
+
+
+def test_each_stack_is_given_each_default_as_its_template_has_it(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    named = {line.split("=")[0] for line in PARAMETERS.splitlines()}
+
+    assert deployer.deploy().returncode == 0
+    for stack in cloud.stacks.values():
+        for name, definition in load(stack.template).parameters.items():
+            # These two deploy.sh finds.
+            found = {"HttpsListenerArn", "SecretsVersion"}
+            if name not in named | found and "Default" in definition:
+                assert stack.parameters[name] == str(definition["Default"]), name
 
 
 # -- What has to be there --------------------------------------------------------------------------
@@ -278,7 +334,8 @@ def test_an_empty_account_becomes_a_shop_with_one_command(deployer: Deployer, cl
     assert set(cloud.stacks) == {f"skincare-{name}" for name in names() if name != "deployer"}
     api = cloud.stacks["skincare-api"].parameters
     assert api["DatabaseHost"] == FOUNDATION["DatabaseHost"]
-    assert api["DatabaseSecretArn"] == FOUNDATION["DatabaseSecretArn"]
+    migration = cloud.stacks["skincare-migration"].parameters
+    assert migration["DatabaseSecretArn"] == FOUNDATION["DatabaseSecretArn"]
     assert cloud.stacks["skincare-network"].parameters["VpcId"] == FOUNDATION["VpcId"]
     assert (
         cloud.stacks["skincare-routing"].parameters["HttpsListenerArn"]
@@ -312,6 +369,80 @@ def test_the_firewall_can_be_left_to_others(deployer: Deployer, cloud: Cloud) ->
 
     assert deployer.deploy().returncode == 0
     assert "skincare-waf" not in cloud.stacks
+
+
+def test_a_secret_that_is_about_to_be_deleted_is_told_with_the_command_that_keeps_it(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    cloud.leaving.add("skincare/EMAIL_URL")
+
+    done = deployer.deploy()
+
+    assert done.returncode == 1
+    assert "restore-secret --secret-id skincare/EMAIL_URL" in done.stderr
+    assert "has no value" not in done.stderr
+    assert deployer.made("docker") == []
+
+
+def test_another_value_of_a_secret_makes_new_tasks_at_the_same_commit(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    def versions() -> set[str]:
+        return {
+            cloud.stacks[f"skincare-{name}"].parameters["SecretsVersion"]
+            for name in ("worker", "api", "migration")
+        }
+
+    deployer.deploy()
+    first = versions()
+    deployer.deploy()
+    same = versions()
+    cloud.changed["skincare/EMAIL_URL"] = 2.5
+
+    deployer.deploy()
+
+    assert len(first) == len(versions()) == 1
+    assert same == first
+    assert versions() != first
+
+
+def test_a_database_of_ones_own_in_parts_needs_its_password(deployer: Deployer) -> None:
+    deployer.parameters.write_text(f"{PARAMETERS}DatabaseHost=db.example\n")
+
+    done = deployer.deploy()
+
+    assert done.returncode == 1
+    assert "DatabaseHost needs DatabaseSecretArn" in done.stderr
+
+
+def test_what_the_foundation_made_is_protected_and_keeps_what_it_was_made_with(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    text = "Foundation=true\nDomainName=shop.example\nAllowedHosts=api.shop.example\n"
+    text += "ShopUrl=https://shop.example\n"
+    deployer.parameters.write_text(f"{text}VpcCidr=10.30.0.0/16\n")
+    first = deployer.deploy()
+    deployer.parameters.write_text(text)
+
+    again = deployer.deploy()
+
+    assert (first.returncode, again.returncode) == (0, 0), first.stderr + again.stderr
+    foundation = cloud.stacks["skincare-foundation"]
+    assert foundation.is_protected
+    assert foundation.parameters["VpcCidr"] == "10.30.0.0/16"
+
+
+def test_a_foundation_that_failed_half_way_is_made_by_the_next_run(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    cloud.fail.append("cloudformation deploy --stack-name skincare-foundation ")
+    deployer.parameters.write_text(f"{PARAMETERS}Foundation=true\nDomainName=shop.example\n")
+
+    failed, again = deployer.deploy(), deployer.deploy()
+
+    assert "FAILED at stack skincare-foundation" in failed.stderr
+    assert again.returncode == 0, again.stderr
+    assert cloud.stacks["skincare-foundation"].is_protected
 
 
 def test_a_role_for_cloudformation_is_handed_to_every_stack(deployer: Deployer) -> None:
@@ -392,6 +523,23 @@ def test_the_run_after_one_that_lost_sight_of_its_migration_waits_for_it(
     assert_never_two_migrations_at_once(cloud)
 
 
+def test_credentials_that_end_during_a_migration_leave_it_to_the_next_run(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    cloud.migration_seconds = 20 * MINUTE
+    cloud.credentials_end = 10 * MINUTE
+
+    lost = deployer.deploy()
+    cloud.credentials_end = None
+    again = deployer.deploy()
+
+    assert lost.returncode == 1
+    assert "it still runs. Deploy again: that waits for it" in lost.stderr
+    assert again.returncode == 0, again.stderr
+    assert "a migration still runs" in again.stdout
+    assert_never_two_migrations_at_once(cloud)
+
+
 def test_one_answer_that_does_not_come_ends_no_wait(deployer: Deployer) -> None:
     deployer.cloud.fail.append("ecs describe-tasks")
 
@@ -416,6 +564,101 @@ def test_a_stack_whose_creation_failed_is_created_by_the_next_run(
     assert "it broke" in failed.stderr
     assert again.returncode == 0, again.stderr
     assert cloud.stacks[f"skincare-{template}"].status == "CREATE_COMPLETE"
+
+
+def test_a_stack_that_could_not_even_be_rolled_back_is_told_with_the_command(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    deployer.deploy()
+    cloud.stacks["skincare-worker"].status = "UPDATE_ROLLBACK_FAILED"
+
+    done = deployer.deploy()
+
+    assert done.returncode != 0
+    assert "continue-update-rollback --stack-name skincare-worker" in done.stderr
+    assert cloud.stacks["skincare-api"].status in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
+
+
+def test_what_an_interrupted_deletion_or_review_left_is_no_obstacle(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    deployer.deploy()
+    worker, api = (cloud.stacks[f"skincare-{name}"] for name in ("worker", "api"))
+    worker.status = "DELETE_FAILED"
+    api.status, api.later, api.busy_until = "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE", cloud.now + 90
+
+    done = deployer.deploy()
+
+    assert done.returncode == 0, done.stderr
+    assert cloud.stacks["skincare-worker"].status == "CREATE_COMPLETE"
+    assert "skincare-api is UPDATE_IN_PROGRESS: waiting" in done.stdout
+
+
+def test_the_hundredth_deployment_finds_room_for_its_change_sets(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    # What changed nothing leaves a failed change set behind, and AWS keeps so many and no more.
+    cloud.most_change_sets = 3
+    for number in range(6):
+        done = deployer.deploy("--image", f"example/skincare:{number}")
+        assert done.returncode == 0, done.stderr
+
+    assert max(len(stack.failed_change_sets) for stack in cloud.stacks.values()) <= 1
+
+
+def test_a_deployer_who_may_not_delete_change_sets_deploys_all_the_same(deployer: Deployer) -> None:
+    deployer.deploy()
+    deployer.deploy()
+    deployer.cloud.fail += ["delete-change-set"] * 100
+
+    assert deployer.deploy().returncode == 0
+
+
+def test_of_two_deployments_at_once_none_ends_well_on_a_mixture_of_both(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    images = ("example/skincare:one", "example/skincare:two")
+    with ThreadPoolExecutor(2) as pool:
+        ends = list(pool.map(lambda image: deployer.deploy("--image", image), images))
+
+    running = {cloud.stacks[f"skincare-{name}"].parameters["Image"] for name in ("worker", "api")}
+    well = [image for image, done in zip(images, ends, strict=True) if done.returncode == 0]
+    assert len(running) == 1 or not well
+    for done in ends:
+        assert done.returncode == 0 or "another deployment" in done.stderr, done.stderr
+    again = deployer.deploy("--image", images[0])
+    assert again.returncode == 0, again.stderr
+
+
+def test_whoever_was_overtaken_says_so(deployer: Deployer, cloud: Cloud) -> None:
+    original = cloud.program
+
+    def other_deployment_rolls_the_workers(name: str, arguments: list[str]) -> str:
+        if name == "aws" and arguments[1] == "describe-services":
+            cloud.stacks["skincare-worker"].parameters["Image"] = "example/skincare:theirs"
+        return original(name, arguments)
+
+    cloud.program = other_deployment_rolls_the_workers  # type: ignore[method-assign, assignment]
+
+    done = deployer.deploy("--image", "example/skincare:ours")
+
+    assert done.returncode == 1
+    assert "skincare-worker runs example/skincare:theirs: another deployment" in done.stderr
+
+
+@pytest.mark.parametrize("place", ["skincare-secrets", "skincare-worker", "ecs run-task"])
+def test_a_deployment_that_somebody_interrupts_says_so_and_the_next_one_finishes(
+    deployer: Deployer, cloud: Cloud, place: str
+) -> None:
+    cloud.interrupted_at = place
+
+    stopped = deployer.deploy()
+    again = deployer.deploy()
+
+    assert stopped.returncode != 0
+    assert "deploy: FAILED at" in stopped.stderr
+    assert again.returncode == 0, again.stderr
+    assert_never_two_migrations_at_once(cloud)
 
 
 def test_a_release_that_the_circuit_breaker_rolls_back_shows_the_way_back(
@@ -475,7 +718,7 @@ def test_after_every_call_that_can_fail_the_next_run_finishes(tmp_path: Path) ->
     first = tmp_path / "first"
     first.mkdir()
     #: Without it the deployment goes on, or it is only asked to explain.
-    tolerated = ("service-quotas", "describe-tasks", "docker push")
+    tolerated = ("service-quotas", "describe-tasks", "docker push", "change-set")
     for number, call in enumerate(dict.fromkeys(calls_of_a_first_deployment(first))):
         folder = tmp_path / str(number)
         folder.mkdir()

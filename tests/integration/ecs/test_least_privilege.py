@@ -1,11 +1,13 @@
-"""The API and the worker do all of the demo with no more than their task roles allow."""
+"""API and worker do all of the demo with no more than their roles at AWS and in the database."""
 
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import boto3
+import psycopg
 import pytest
 from botocore.exceptions import ClientError
 
@@ -15,12 +17,14 @@ from skincare.local.sqs import REGION
 from skincare.local.stack import Stack
 from skincare.local.supervised import Supervised
 from skincare.operations.deployment_checks import _ON_DLQ, _ON_QUEUE
+from skincare.operations.management.commands import services_role
 from tests.faults.faults import Denied
 from tests.faults.proxy import FaultProxy
 
 pytestmark = pytest.mark.timeout(600)
 
 QUEUE, DEAD_LETTERS = "skincare-order-events", "skincare-order-events-dlq"
+SERVICES_PASSWORD = "a-password-of-the-services"
 ROLES = {"web": "ApiTaskRole", "worker": "WorkerTaskRole"}
 
 
@@ -61,12 +65,22 @@ def confined(upstream: str, role: str) -> Iterator[FaultProxy]:
 
 
 class ConfinedStack(Stack):
-    """The whole shop, in which each process has its own way to SQS."""
+    """The whole shop, in which each process has its own way to SQS, and none owns the database."""
 
     def __init__(self, folder: Path, closing: ExitStack) -> None:
         super().__init__(folder)
         self.ways: dict[str, FaultProxy] = {}
         self._closing = closing
+
+    def _own_environment(self, endpoint: str) -> dict[str, str]:
+        # So the migration makes the role that the services log in as.
+        return super()._own_environment(endpoint) | {"SERVICES_PASSWORD": SERVICES_PASSWORD}
+
+    @property
+    def services_database_url(self) -> str:
+        url = urlsplit(self.database_url)
+        host = url.netloc.rpartition("@")[2]
+        return url._replace(netloc=f"{services_role.ROLE}:{SERVICES_PASSWORD}@{host}").geturl()
 
     def _start(
         self,
@@ -77,7 +91,11 @@ class ConfinedStack(Stack):
         everybodys = self.environment
         way = confined(everybodys["SQS_ENDPOINT_URL"], ROLES[name])
         self.ways[name] = self._closing.enter_context(way)
-        self.environment = {**everybodys, "SQS_ENDPOINT_URL": self.ways[name].url}
+        self.environment = {
+            **everybodys,
+            "SQS_ENDPOINT_URL": self.ways[name].url,
+            "DATABASE_URL": self.services_database_url,
+        }
         try:
             return super()._start(name, command, stop_signal)
         finally:
@@ -106,6 +124,27 @@ def test_the_demo_runs_with_the_permissions_of_the_roles(stack: ConfinedStack) -
         calls = way.calls()[before[name] :]
         assert calls, f"the {name} never called SQS"
         assert [call.action for call in calls if call.fault] == [], name
+
+
+def test_the_services_do_not_own_what_they_write(stack: ConfinedStack) -> None:
+    with stack.connect() as owner:
+        logged_in = owner.execute(
+            "SELECT DISTINCT usename FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        ).fetchall()
+    assert logged_in == [(services_role.ROLE,)]
+    with (
+        psycopg.connect(stack.services_database_url, autocommit=True) as services,
+        pytest.raises(psycopg.errors.InsufficientPrivilege),
+    ):
+        services.execute("ALTER TABLE orders_stockmovement DISABLE TRIGGER ALL")
+
+
+@pytest.mark.parametrize("command", [("prune",), ("check_money",), ("reconcile",)])
+def test_the_commands_of_the_schedules_run_with_the_services_role(
+    stack: ConfinedStack, command: tuple[str, ...]
+) -> None:
+    stack.manage(*command, DATABASE_URL=stack.services_database_url)
 
 
 @pytest.mark.parametrize(("name", "role"), [("web", "api"), ("worker", "worker")])

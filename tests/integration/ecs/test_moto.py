@@ -13,7 +13,7 @@ from ecs.template import FOLDER, deployed, load
 from skincare.sqs.queues import queue_problems
 from tests.integration.ecs.emulators import Account, existing, moto
 from tests.unit.ecs.account import LOAD_BALANCER
-from tests.unit.ecs.test_tasks import OPTIONAL_SECRETS, SECRETS
+from tests.unit.ecs.test_tasks import OPTIONAL_SECRETS, ROLE_SECRETS, SECRETS
 
 pytestmark = [pytest.mark.ecs, pytest.mark.timeout(300)]
 
@@ -84,7 +84,7 @@ def make_secrets(account: Account) -> None:
     """What secrets.yaml does: moto makes secrets through their API only."""
     manager = account.client("secretsmanager")
     outputs = {}
-    for name in sorted(SECRETS | OPTIONAL_SECRETS):
+    for name in sorted(SECRETS | OPTIONAL_SECRETS | ROLE_SECRETS):
         arn = manager.create_secret(Name=f"skincare/{name}", SecretString="x")["ARN"]
         export = f"skincare-secret-{name.lower().replace('_', '-')}"
         outputs[name.replace("_", "")] = {"Value": arn, "Export": {"Name": export}}

@@ -1,16 +1,21 @@
 """`manage.py services_role`: the services' login changes rows, and nothing that guards them."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from io import StringIO
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+from django.conf import settings
 from django.core.management import CommandError, call_command
 from django.db import connection
 from psycopg import errors
 
 from orders import catalogue
+from skincare.local.postgres import PostgresServer
 
 PASSWORD = "a-password-of-the-services"
 ROLE = "services_of_a_test"
@@ -23,9 +28,8 @@ def services(
     """A connection of the role that the command has made."""
     monkeypatch.setenv("SERVICES_PASSWORD", PASSWORD)
     call_command("services_role", role=ROLE, stdout=StringIO())
-    url = urlsplit(test_database_url)
-    host = url.netloc.rpartition("@")[2]
-    mine = url._replace(netloc=f"{ROLE}:{PASSWORD}@{host}").geturl()
+    name = urlsplit(test_database_url).path.removeprefix("/")
+    mine = of_user(test_database_url, ROLE, PASSWORD, database=name)
     try:
         with psycopg.connect(mine, autocommit=True) as connected:
             yield connected
@@ -94,3 +98,51 @@ def test_a_short_password_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(CommandError, match="16 characters or more"):
         call_command("services_role", role=ROLE)
+
+
+@pytest.fixture
+def owners_url() -> Iterator[str]:
+    """A database of an owner as ecs/README.md makes one, and as RDS does: no superuser."""
+    with PostgresServer() as server:
+        with psycopg.connect(server.url, autocommit=True) as admin:
+            admin.execute(f"CREATE ROLE shop LOGIN CREATEROLE PASSWORD '{PASSWORD}'")
+            admin.execute("CREATE DATABASE shop OWNER shop")
+        yield of_user(server.url, "shop", PASSWORD, database="shop")
+
+
+def of_user(url: str, user: str, password: str, *, database: str) -> str:
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=f"{user}:{password}@{host}", path=f"/{database}").geturl()
+
+
+def migrate(url: str, services_password: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "manage.py", "migrate", "--no-input"],
+        env=os.environ
+        | {"APP_ENV": "test", "DATABASE_URL": url, "SERVICES_PASSWORD": services_password},
+        cwd=settings.BASE_DIR,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.timeout(180)
+def test_each_migration_of_an_owner_who_is_no_superuser_makes_the_services_role(
+    owners_url: str,
+) -> None:
+    for password in (PASSWORD, PASSWORD[::-1]):
+        written = migrate(owners_url, password)
+
+        assert "skincare_services can log in" in written
+        assert password not in written
+        mine = of_user(owners_url, "skincare_services", password, database="shop")
+        with psycopg.connect(mine, autocommit=True) as services:
+            assert services.execute("SELECT count(*) FROM orders_product").fetchone() == (0,)
+            with pytest.raises(errors.InsufficientPrivilege):
+                services.execute("ALTER TABLE orders_stockmovement DISABLE TRIGGER ALL")
+            with pytest.raises(errors.InsufficientPrivilege):
+                services.execute("CREATE TABLE anything (id int)")

@@ -1,7 +1,9 @@
-"""What AWS documents of the metrics that alarms, scaling and dashboard watch: dimensions and units.
+"""What AWS documents of the metrics that alarms, scaling and dashboard watch: dimensions, units and
+statistics.
 
 A metric is published under the combinations of dimensions listed here and no other; an alarm on
-another one never gets a datum. Each table names the page that it was copied from.
+another one never gets a datum. A count of what happened is a sum: its average is that of single
+reports, 1 however much happened. Each table names the page that it was copied from.
 """
 
 from collections.abc import Mapping, Set
@@ -11,16 +13,20 @@ from typing import Final
 
 @dataclass(frozen=True)
 class Documented:
-    """One metric: the sets of dimensions that it is published under, and its unit."""
+    """One metric: the sets of dimensions that it is published under, its unit, and what can be made
+    of its datums.
+    """
 
     dimensions: Set[frozenset[str]]
     unit: str
+    statistics: Set[str] = frozenset({"Minimum", "Maximum", "Average", "p50", "p90", "p95", "p99"})
 
 
 def _sets(*combinations: str) -> Set[frozenset[str]]:
     return {frozenset(combination.split()) for combination in combinations}
 
 
+_SUM: Final = frozenset({"Sum"})
 _SERVICE: Final = "ClusterName ServiceName"
 _BALANCER: Final = ("LoadBalancer", "AvailabilityZone LoadBalancer")
 _TARGETS: Final = ("TargetGroup LoadBalancer", "TargetGroup AvailabilityZone LoadBalancer")
@@ -46,21 +52,21 @@ DOCUMENTED: Final[Mapping[tuple[str, str], Documented]] = {
     ("AWS/SQS", "ApproximateNumberOfMessagesVisible"): Documented(_sets("QueueName"), "Count"),
     ("AWS/SQS", "ApproximateNumberOfMessagesNotVisible"): Documented(_sets("QueueName"), "Count"),
     ("AWS/SQS", "ApproximateAgeOfOldestMessage"): Documented(_sets("QueueName"), "Seconds"),
-    ("AWS/SQS", "NumberOfMessagesSent"): Documented(_sets("QueueName"), "Count"),
-    ("AWS/SQS", "NumberOfMessagesReceived"): Documented(_sets("QueueName"), "Count"),
-    ("AWS/SQS", "NumberOfMessagesDeleted"): Documented(_sets("QueueName"), "Count"),
+    ("AWS/SQS", "NumberOfMessagesSent"): Documented(_sets("QueueName"), "Count", _SUM),
+    ("AWS/SQS", "NumberOfMessagesReceived"): Documented(_sets("QueueName"), "Count", _SUM),
+    ("AWS/SQS", "NumberOfMessagesDeleted"): Documented(_sets("QueueName"), "Count", _SUM),
     # https://docs.aws.amazon.com/elasticloadbalancing/latest/application/load-balancer-cloudwatch-metrics.html
     # What a target answered, and what the load balancer answered in its place (by it alone).
-    ("AWS/ApplicationELB", "RequestCount"): Documented(_sets(*_BALANCER, *_TARGETS), "Count"),
+    ("AWS/ApplicationELB", "RequestCount"): Documented(_sets(*_BALANCER, *_TARGETS), "Count", _SUM),
     ("AWS/ApplicationELB", "TargetResponseTime"): Documented(
         _sets(*_BALANCER, *_TARGETS), "Seconds"
     ),
     ("AWS/ApplicationELB", "HTTPCode_Target_5XX_Count"): Documented(
-        _sets(*_BALANCER, *_TARGETS), "Count"
+        _sets(*_BALANCER, *_TARGETS), "Count", _SUM
     ),
-    ("AWS/ApplicationELB", "HTTPCode_ELB_502_Count"): Documented(_sets(*_BALANCER), "Count"),
-    ("AWS/ApplicationELB", "HTTPCode_ELB_504_Count"): Documented(_sets(*_BALANCER), "Count"),
+    ("AWS/ApplicationELB", "HTTPCode_ELB_502_Count"): Documented(_sets(*_BALANCER), "Count", _SUM),
+    ("AWS/ApplicationELB", "HTTPCode_ELB_504_Count"): Documented(_sets(*_BALANCER), "Count", _SUM),
     ("AWS/ApplicationELB", "HealthyHostCount"): Documented(_sets(*_TARGETS), "Count"),
     # https://docs.aws.amazon.com/scheduler/latest/UserGuide/monitoring-cloudwatch.html
-    ("AWS/Scheduler", "TargetErrorCount"): Documented(_sets("ScheduleGroup"), "Count"),
+    ("AWS/Scheduler", "TargetErrorCount"): Documented(_sets("ScheduleGroup"), "Count", _SUM),
 }

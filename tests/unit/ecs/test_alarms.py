@@ -21,6 +21,11 @@ from tests.unit.ecs.account import LOAD_BALANCER
 from tests.unit.ecs.documented_metrics import DOCUMENTED
 
 ROOT = Path(settings.BASE_DIR)
+#: What the shop reads off now and then; all else it counts when it happens.
+READINGS = {
+    *("OutboxOldestAgeSeconds", "OutboxUnsent", "MoneyDisagreements", "OpenAttemptsOver26Hours"),
+    *("EmailOldestWaitSeconds", "SweepsFailed", "DeadLetters"),
+}
 #: What each of these services counts; the relay is a service within the others.
 SERVICES = {"api", "worker", "relay", "manage"}
 
@@ -59,17 +64,21 @@ def dashboard_metrics(deployment: Deployed) -> Iterator[Metric]:
                 yield namespace, name, dict(zip(pairs[::2], pairs[1::2], strict=True))
 
 
-def all_metrics(deployment: Deployed) -> list[Metric]:
-    tracked = [
+def tracked_metrics(deployment: Deployed) -> list[dict[str, Any]]:
+    """What the workers' scaling follows."""
+    return [
         deployment.resource("scaling", policy)["TargetTrackingScalingPolicyConfiguration"][
             "CustomizedMetricSpecification"
         ]
         for policy in ("WorkerBacklog", "WorkerArrivals")
     ]
+
+
+def all_metrics(deployment: Deployed) -> list[Metric]:
     alarms = deployment.resources("AWS::CloudWatch::Alarm").values()
     return [
         *(metric for alarm in alarms for metric in metrics_of(alarm)),
-        *(metric for policy in tracked for metric in metrics_of(policy)),
+        *(metric for policy in tracked_metrics(deployment) for metric in metrics_of(policy)),
         *dashboard_metrics(deployment),
     ]
 
@@ -139,6 +148,33 @@ def test_an_alarm_that_asks_for_a_unit_asks_for_the_metrics_own(deployment: Depl
                 metric = part.get("Metric", part)
                 known = DOCUMENTED[metric["Namespace"], metric["MetricName"]]
                 assert part["Unit"] == known.unit
+
+
+def statistics_of(properties: Any) -> Iterator[tuple[str, str, str]]:
+    """Every namespace, name and statistic in an alarm or a scaling policy."""
+    if "MetricName" in properties:
+        yield properties["Namespace"], properties["MetricName"], properties["Statistic"]
+    for query in properties.get("Metrics", []):
+        if "MetricStat" in query:
+            metric = query["MetricStat"]["Metric"]
+            yield metric["Namespace"], metric["MetricName"], query["MetricStat"]["Stat"]
+
+
+def test_each_metric_of_aws_is_read_by_a_statistic_that_says_something(
+    deployment: Deployed,
+) -> None:
+    alarms = deployment.resources("AWS::CloudWatch::Alarm").values()
+    for watched in (*alarms, *tracked_metrics(deployment)):
+        for namespace, name, statistic in statistics_of(watched):
+            if not namespace.startswith(NAMESPACE):
+                assert statistic in DOCUMENTED[namespace, name].statistics, name
+
+
+def test_what_the_shop_counts_is_added_up_and_what_it_reads_is_not(deployment: Deployed) -> None:
+    for alarm in deployment.resources("AWS::CloudWatch::Alarm").values():
+        for namespace, name, statistic in statistics_of(alarm):
+            if namespace == NAMESPACE:
+                assert (statistic == "Sum") is (name not in READINGS), name
 
 
 def test_the_alarm_on_unhealthy_workers_names_their_container(

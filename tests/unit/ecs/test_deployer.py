@@ -33,6 +33,7 @@ MEANS = {
     # Printed for a person to run.
     "cloudformation continue-update-rollback": set(),
     "secretsmanager put-secret-value": set(),
+    "secretsmanager restore-secret": set(),
     "service-quotas request-service-quota-increase": set(),
     "acm list-certificates": set(),
     "elbv2 create-target-group": set(),
@@ -85,6 +86,19 @@ def test_the_deployer_may_do_what_the_script_calls_and_nothing_else() -> None:
     allowed = {action for s in statements("Deployer") for action in as_list(s["Action"])}
 
     assert allowed == needed()
+
+
+def test_the_scripts_assume_the_defaults_that_the_templates_have() -> None:
+    known = {
+        name: str(definition["Default"])
+        for template in names()
+        for name, definition in load(template).parameters.items()
+        if "Default" in definition
+    }
+    text = "\n".join(path.read_text() for path in SCRIPTS)
+    for name, assumed in re.findall(r"\(parameter (\w+) ([^)']+)\)", text):
+        if name in known and assumed != "absent":
+            assert known[name] == assumed, name
 
 
 def test_every_call_of_the_script_was_found() -> None:

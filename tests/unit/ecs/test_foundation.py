@@ -87,13 +87,22 @@ def test_the_database_is_encrypted_backed_up_and_known_to_the_images_certificate
     parameters = foundation.resource("foundation", "DatabaseParameters")
     bundle = (Path(settings.BASE_DIR) / "docker" / "rds-ca-bundle.pem").read_text()
 
-    assert database["StorageEncrypted"] is database["DeletionProtection"] is True
+    assert database["StorageEncrypted"] is True
     assert database["BackupRetentionPeriod"] >= 7
     assert parameters["Parameters"]["rds.force_ssl"] == "1"
     assert parameters["Family"] == f"postgres{database['EngineVersion'].split('.')[0]}"
     assert database["CACertificateIdentifier"] == "rds-ca-rsa2048-g1"
     assert bundle.count("BEGIN CERTIFICATE") >= 1
     assert load("foundation").resources["Database"]["DeletionPolicy"] == "Snapshot"
+
+
+def test_what_is_made_is_protected_unless_it_is_being_made(foundation: Deployed) -> None:
+    # deploy.sh makes it without, as AWS could not roll back what it refuses to delete.
+    for protected in (foundation, deployed(**PARAMETERS, DeletionProtection="false")):
+        wanted = "true" if protected is foundation else "false"
+        attributes = protected.resource("foundation", "LoadBalancer")["LoadBalancerAttributes"]
+        assert {"Key": "deletion_protection.enabled", "Value": wanted} in attributes
+        assert protected.resource("foundation", "Database")["DeletionProtection"] == wanted
 
 
 def test_the_tasks_log_in_with_the_secret_that_the_database_was_made_with(

@@ -1,32 +1,87 @@
 """The simulation loses no event, keeps to the policy, and says what its document says."""
 
+import math
 from pathlib import Path
 
 import pytest
 from django.conf import settings
 
+from docs.scaling import measured, written
 from docs.scaling.__main__ import (
     CHOSEN,
     HEAD,
+    SIZES_HEAD,
     STEADY_HEAD,
+    benchmarked,
     markdown,
-    measured,
     row,
+    sizes,
     steady,
 )
 from docs.scaling.fleet import Prices, Requests, Task, percentile, simulate
 from docs.scaling.policies import HIGH_DATAPOINTS, LOW_DATAPOINTS, Fixed, from_template
 from docs.scaling.traffic import SALE_OPENS, SALE_TIMES_MEAN, arrivals, rate
-from ecs.template import load
+from ecs.template import deployed, load
 from tests.bench.report import Table
 
-DOCUMENT = (Path(settings.BASE_DIR) / "docs" / "scaling" / "README.md").read_text()
-WANTED_SECONDS = 10
+DOCUMENT = written.README.read_text()
+PERFORMANCE = (Path(settings.BASE_DIR) / "docs" / "performance.md").read_text()
 
 
-def test_the_target_is_the_wanted_wait_times_the_throughput_of_a_task() -> None:
-    assert from_template().target == WANTED_SECONDS * Task.events_per_second
-    assert f"= {WANTED_SECONDS} s " in DOCUMENT
+def work_of(tasks: float) -> int:
+    """Events in each second that so many tasks can do."""
+    return round(tasks * Task.events_per_second)
+
+
+def test_what_was_measured_stands_in_the_documents_as_it_was() -> None:
+    assert f"**{measured.CPU_MS_PER_EVENT} ms of CPU**" in DOCUMENT
+    assert f"**{measured.EVENTS_PER_SECOND} events/s**" in DOCUMENT
+    assert f"at {measured.CPU_MS_PER_EVENT} ms of CPU for each" in PERFORMANCE
+    assert f"**{measured.WAIT_SECONDS} seconds**" in DOCUMENT
+
+
+@pytest.mark.parametrize("size", measured.SIZES)
+def test_a_task_does_what_its_cpu_is_enough_for_and_what_its_processes_do(size: int) -> None:
+    milliseconds = 1000 * size / 1024  # of CPU in each second
+    rate_ = measured.events_per_second(size)
+
+    assert rate_ * measured.CPU_MS_PER_EVENT <= milliseconds
+    assert rate_ <= measured.EVENTS_PER_SECOND
+    assert rate_ + 1 > min(milliseconds / measured.CPU_MS_PER_EVENT, measured.EVENTS_PER_SECOND)
+
+
+@pytest.mark.parametrize("size", measured.SIZES)
+def test_the_targets_of_each_size_follow_from_what_it_does(size: int) -> None:
+    backlog, arrivals_ = from_template(WorkerCpu=str(size)).policies
+    rate_ = measured.events_per_second(size)
+
+    assert backlog.target == measured.WAIT_SECONDS * rate_
+    assert arrivals_.target == pytest.approx(0.7 * rate_ * 60, abs=0.5)
+
+
+@pytest.mark.parametrize("size", measured.SIZES)
+def test_a_size_is_one_that_fargate_has_and_the_simulation_pays_for(size: int) -> None:
+    # https://docs.aws.amazon.com/AmazonECS/latest/developerguide/fargate-tasks-services.html#fargate-tasks-size
+    task = deployed(WorkerCpu=str(size)).resource("worker", "TaskDefinition")
+
+    assert (task["Cpu"], task["Memory"]) == (str(size), str(2 * size))
+    assert measured.gigabytes(size) == 2 * size / 1024
+    own = deployed(WorkerCpu=str(size), WorkerMemory="8192").resource("worker", "TaskDefinition")
+    assert own["Memory"] == "8192"
+
+
+def test_a_target_of_ones_own_takes_the_place_of_the_measured_one() -> None:
+    backlog, arrivals_ = from_template(BacklogPerTask=90, ArrivalsPerTask=500).policies
+
+    assert (backlog.target, arrivals_.target) == (90, 500)
+
+
+def test_the_default_is_the_size_at_which_an_event_costs_least() -> None:
+    def cost(size: int) -> float:
+        task = Task.of(size)
+        return task.hour(Prices()) / task.events_per_second
+
+    assert cost(measured.DEFAULT_SIZE) == pytest.approx(min(map(cost, measured.SIZES)), rel=0.02)
 
 
 def test_the_limits_and_cooldowns_are_those_of_the_template() -> None:
@@ -42,12 +97,8 @@ def test_every_worker_of_the_largest_fleet_finds_a_database_connection() -> None
     assert most <= 100, "PostgreSQL's default max_connections"
 
 
-def test_the_throughput_of_a_task_is_its_processes_by_what_an_event_waits_for() -> None:
-    mail, gateway, database = 100, 150, 25  # milliseconds, of the document's sum
-    event = (mail + gateway + mail) / 3 + database
-
-    assert Task.events_per_second == round(settings.SQS_POLICY.concurrency * 1000 / event)
-    assert f"÷ {event:.0f} ms" in DOCUMENT
+def test_the_measured_worker_has_the_processes_that_it_has_on_ecs() -> None:
+    assert f"{settings.SQS_POLICY.concurrency} processes do" in DOCUMENT
 
 
 def test_no_event_is_lost_or_made_up() -> None:
@@ -76,7 +127,7 @@ def test_the_fleet_never_leaves_its_limits(load: list[int]) -> None:
 
 def test_workers_come_when_three_readings_agree_and_leave_after_fifteen() -> None:
     busy, quiet = 20 * 60, 60 * 60
-    run = simulate([200] * busy + [0] * quiet, from_template(), Task())
+    run = simulate([work_of(5.7)] * busy + [0] * quiet, from_template(), Task())
 
     first_more = next(minute for minute, tasks in enumerate(run.tasks) if tasks > 1)
     assert first_more == HIGH_DATAPOINTS + 1
@@ -87,7 +138,7 @@ def test_workers_come_when_three_readings_agree_and_leave_after_fifteen() -> Non
 
 
 def test_a_fixed_fleet_with_room_lets_nothing_wait() -> None:
-    run = simulate([100] * 600, Fixed(4), Task(), tasks=4)
+    run = simulate([work_of(2.9)] * 600, Fixed(4), Task(), tasks=4)
 
     assert percentile(run.latencies, 1.0) == 0
 
@@ -103,18 +154,22 @@ def test_the_table_in_the_documentation_is_what_the_simulation_says() -> None:
 
     table = markdown(HEAD, [row(CHOSEN, run, Task(), Prices(), Requests())])
 
-    for line in [*table.splitlines(), *markdown(STEADY_HEAD, steady(Task())).splitlines()]:
+    others = [markdown(STEADY_HEAD, steady(Task())), markdown(SIZES_HEAD, sizes(Prices()))]
+    for line in "\n".join([table, *others]).splitlines():
         assert line in DOCUMENT
 
 
-def test_arrivals_are_seven_tenths_of_the_throughput_of_a_task() -> None:
-    arrivals_policy = from_template().policies[1]
+def test_the_announced_sale_has_as_many_tasks_as_its_peak_needs() -> None:
+    needed = math.ceil(SALE_TIMES_MEAN * 5.0 / Task.events_per_second)
 
-    assert arrivals_policy.target == pytest.approx(0.7 * Task.events_per_second * 60)
+    assert f"MinCapacity={needed}\n" in DOCUMENT
+    assert f"the same, and {needed} tasks for the announced sale" in DOCUMENT
+    assert needed <= from_template().max_tasks
 
 
 def test_under_a_steady_load_the_fleet_settles_and_nothing_waits() -> None:
-    for rate_ in (10, 60, 200):
+    for tasks in (0.3, 1.7, 5.7):
+        rate_ = work_of(tasks)
         run = simulate([rate_] * 24 * 3600, from_template(), Task())
 
         needed = rate_ / Task.events_per_second
@@ -124,7 +179,7 @@ def test_under_a_steady_load_the_fleet_settles_and_nothing_waits() -> None:
 
 
 def test_a_late_count_of_running_tasks_changes_nothing() -> None:
-    steady_load = [60] * 12 * 3600
+    steady_load = [work_of(1.7)] * 12 * 3600
     on_time = simulate(steady_load, from_template(), Task())
     late = simulate(steady_load, from_template(), Task(), insights_every=5)
 
@@ -132,9 +187,9 @@ def test_a_late_count_of_running_tasks_changes_nothing() -> None:
 
 
 def test_an_event_that_takes_longer_than_was_measured_is_left_to_the_backlog() -> None:
-    slow = Task(events_per_second=10)
+    slow = Task(events_per_second=Task.events_per_second * 0.3)
 
-    run = simulate([60] * 12 * 3600, from_template(), slow)
+    run = simulate([work_of(6 * 0.3)] * 12 * 3600, from_template(), slow)
 
     assert max(run.tasks) >= 6
     assert run.backlog[-1] < 4000
@@ -144,8 +199,8 @@ def test_the_throughput_is_read_from_the_benchmarks_report() -> None:
     table = Table("Events per second, the shop's handler", ["", "0 ms", "÷", "10 ms", "÷"])
     table.rows = [["boto3 loop", "60", "2", "50", "2"], ["skincare.sqs", "120", "1", "1,100", "1"]]
 
-    assert measured(table.markdown()) == 1100
-    assert measured("Events per second, handler that does nothing:") is None
+    assert benchmarked(table.markdown()) == 1100
+    assert benchmarked("Events per second, handler that does nothing:") is None
 
 
 def test_a_task_starts_within_the_time_that_its_health_check_gives_it() -> None:

@@ -10,6 +10,7 @@ from django.urls import resolve
 
 from ecs.template import deployed, load
 from skincare.connections import DATABASE_PARTS, EMAIL_PARTS
+from skincare.operations.management.commands import services_role
 from skincare.sqs import health
 from skincare.sqs.worker import INTERVAL
 from tests.unit.ecs.account import LOAD_BALANCER
@@ -31,6 +32,8 @@ PREVIOUS = {"MIDTRANS_SERVER_KEY_PREVIOUS", "XENDIT_CALLBACK_TOKEN_PREVIOUS"}
 RIGHT_BY_DEFAULT = {"ADMIN_REQUIRES_CODE", "LIMIT_BUYERS", "TRUSTED_PROXY_COUNT"}
 #: Only where the shop has a login of its own (BuyerTokens).
 OPTIONAL_SECRETS = {"BUYER_TOKEN_SECRETS"}
+#: Only where the migration makes the services' role (DatabaseHost).
+ROLE_SECRETS = {"SERVICES_PASSWORD"}
 SECRETS = {
     "SECRET_KEY",
     "DATABASE_URL",
@@ -52,6 +55,17 @@ def container(task: str, **parameters: Any) -> dict[str, Any]:
     definition = deployed(**parameters).resource(task, "TaskDefinition")
     (only,) = definition["ContainerDefinitions"]
     return dict(only)
+
+
+def readable_secrets(**parameters: Any) -> list[str]:
+    """What ECS may read for a task before it starts."""
+    (policy,) = deployed(**parameters).resource("roles", "ExecutionRole")["Policies"]
+    (secrets,) = (
+        statement["Resource"]
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Sid"] == "ReadTheSecrets"
+    )
+    return list(secrets)
 
 
 def names(pairs: list[dict[str, Any]]) -> set[str]:
@@ -134,36 +148,42 @@ def test_services_with_a_role_of_their_own_leave_the_owners_login_to_the_migrati
         assert names(definition["Environment"]) & {*DATABASE_PARTS} == set()
     for part in ("Secrets", "Environment"):
         assert container("migration", **given)[part] == container("migration", **owners)[part]
-    statements = deployed(**given).resource("roles", "ExecutionRole")["Policies"][0]
-    readable = next(
-        s["Resource"]
-        for s in statements["PolicyDocument"]["Statement"]
-        if s["Sid"] == "ReadTheSecrets"
-    )
-    assert "arn:services" in readable
+    assert "arn:services" in readable_secrets(**given)
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_a_database_with_a_secret_of_its_own_is_given_in_parts(task: str) -> None:
+@pytest.mark.parametrize(
+    ("task", "user", "password"),
+    [
+        ("migration", "skincare", "arn:secret:password::"),
+        ("api", services_role.ROLE, "secrets.ServicesPassword"),
+        ("worker", services_role.ROLE, "secrets.ServicesPassword"),
+    ],
+)
+def test_the_owner_of_a_database_migrates_and_the_services_log_in_as_a_lesser_role(
+    task: str, user: str, password: str
+) -> None:
     given = {"DatabaseHost": "db.example", "DatabaseSecretArn": "arn:secret"}
     definition = container(task, **given)
     environment = {p["Name"]: p["Value"] for p in definition["Environment"]}
     secrets = {s["Name"]: s["ValueFrom"] for s in definition["Secrets"]}
 
     assert environment["DATABASE_HOST"] == "db.example"
-    assert (environment["DATABASE_NAME"], environment["DATABASE_USER"]) == ("skincare", "skincare")
-    assert secrets["DATABASE_PASSWORD"] == "arn:secret:password::"
+    assert (environment["DATABASE_NAME"], environment["DATABASE_USER"]) == ("skincare", user)
+    assert secrets["DATABASE_PASSWORD"] == password
     assert "DATABASE_URL" not in secrets
     assert {"DATABASE_HOST", "DATABASE_NAME", "DATABASE_USER", "DATABASE_PASSWORD"} <= {
         *DATABASE_PARTS
     }
-    statements = deployed(**given).resource("roles", "ExecutionRole")["Policies"][0]
-    readable = next(
-        s["Resource"]
-        for s in statements["PolicyDocument"]["Statement"]
-        if s["Sid"] == "ReadTheSecrets"
-    )
-    assert "arn:secret" in readable
+    # The migration gives the role the password that the services log in with.
+    assert (secrets.get("SERVICES_PASSWORD") == "secrets.ServicesPassword") is (task == "migration")
+    assert {"arn:secret", "secrets.ServicesPassword"} <= set(readable_secrets(**given))
+
+
+def test_the_password_of_the_services_is_made_with_the_stack_and_long_enough() -> None:
+    secret = deployed().resource("secrets", "ServicesPassword")
+
+    assert secret["GenerateSecretString"]["PasswordLength"] >= services_role.SHORTEST_PASSWORD
+    assert secret["GenerateSecretString"]["ExcludePunctuation"] is True
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -178,14 +198,11 @@ def test_a_task_has_all_that_production_requires(task: str) -> None:
 def test_the_secrets_are_those_of_the_secrets_template_and_the_execution_role_reads_them(
     task: str,
 ) -> None:
-    statements = deployed().resource("roles", "ExecutionRole")["Policies"][0]["PolicyDocument"]
-    readable = next(s["Resource"] for s in statements["Statement"] if s["Sid"] == "ReadTheSecrets")
-
     for secret in container(task, BuyerTokens="true")["Secrets"]:
         template, logical_id = secret["ValueFrom"].split(".")
         assert template == "secrets"
         assert deployed().resource("secrets", logical_id)["Name"] == f"skincare/{secret['Name']}"
-        assert secret["ValueFrom"] in readable
+        assert secret["ValueFrom"] in readable_secrets()
 
 
 @pytest.mark.parametrize("task", TASKS)

@@ -1,13 +1,16 @@
-"""manage.py migrate: Django's own, one at a time.
+"""manage.py migrate: Django's own, one at a time, and then the services' role.
 
 Two deployments, or a second try while the first still runs, would otherwise change the same tables
 at once. PostgreSQL's advisory lock belongs to the connection, so it ends with a killed process.
+Where SERVICES_PASSWORD is set, API and worker log in with it to a lesser role (services_role).
 """
 
+import os
 import time
 from contextlib import suppress
 from typing import Any, Final
 
+from django.core.management import call_command
 from django.core.management.commands.migrate import Command as DjangosMigrate
 from django.db import DatabaseError, connections
 
@@ -28,7 +31,10 @@ class Command(DjangosMigrate):
                 waiting = True
                 time.sleep(_POLL_SECONDS)
         try:
-            return super().handle(*args, **options)
+            done = super().handle(*args, **options)
+            if os.environ.get("SERVICES_PASSWORD"):
+                call_command("services_role", stdout=self.stdout)
+            return done
         finally:
             with suppress(DatabaseError), connections[options["database"]].cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [MIGRATION_LOCK])

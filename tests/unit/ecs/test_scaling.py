@@ -1,7 +1,9 @@
 """The simulation loses no event, keeps to the policy, and says what its document says."""
 
 import math
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -207,3 +209,28 @@ def test_a_task_starts_within_the_time_that_its_health_check_gives_it() -> None:
     text = load("worker").resources["TaskDefinition"]["Properties"]["ContainerDefinitions"][0]
 
     assert text["HealthCheck"]["StartPeriod"] >= Task.start_seconds
+
+
+def test_the_largest_fleet_finds_its_database_connections_while_a_service_is_rolled() -> None:
+    # Each thread that answers requests, each process of a worker, and the relay of either keep one.
+    gunicorn: dict[str, Any] = {}
+    exec((Path(settings.BASE_DIR) / "gunicorn.conf.py").read_text(), gunicorn)  # noqa: S102
+    dockerfile = (Path(settings.BASE_DIR) / "docker" / "Dockerfile").read_text()
+    processes = re.search(r"WEB_CONCURRENCY=(\d+)", dockerfile)
+    assert processes is not None
+    api = int(processes[1]) * (gunicorn["threads"] + 1)
+    worker = settings.SQS_POLICY.concurrency * 2
+    most = {
+        service: deployed().resource("scaling", target)["MaxCapacity"] * connections
+        for service, target, connections in (
+            ("api", "ApiTarget", api),
+            ("worker", "WorkerTarget", worker),
+        )
+    }
+    parameters = deployed().resource("foundation", "DatabaseParameters")["Parameters"]
+
+    # deploy.sh rolls one service after the other, each with up to twice its tasks.
+    assert sum(most.values()) + max(most.values()) + 10 <= int(parameters["max_connections"])
+    # AWS's own number for 4 GiB is the same: https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/CHAP_Limits.html
+    assert int(parameters["max_connections"]) <= 4 * 2**30 // 9_531_392
+    assert load("foundation").parameters["DatabaseInstanceClass"]["Default"] == "db.t4g.medium"

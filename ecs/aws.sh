@@ -54,7 +54,7 @@ read_parameters() { # FILE: fills `parameters`; stops at a line that is not Key=
         [[ $line =~ ^([A-Za-z]+)=([^[:space:]].*)?$ ]] \
             || stop "$file, line $number: write Key=Value, without blanks around the ="
         key=${BASH_REMATCH[1]} value=${BASH_REMATCH[2]}
-        [[ ! $value =~ ^(\".*\"|\'.*\')$ && $value != "“"* && $value != "‘"* ]] \
+        [[ ! $value =~ ^(\".*\"|\'.*\')$ && $value != $'\xe2\x80\x9c'* && $value != $'\xe2\x80\x98'* ]] \
             || stop "$file, line $number: no quotes around the value of $key"
         [[ ! $value =~ [[:space:]]\# ]] \
             || stop "$file, line $number: a comment has a line of its own; it would be part of $key"

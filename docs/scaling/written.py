@@ -28,10 +28,7 @@ def write(tables: Mapping[str, str]) -> None:
     TEMPLATE.write_text(re.sub(lines, targets(), template))
     text = README.read_text()
     for name, table in tables.items():
-        text = re.sub(
-            rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)",
-            lambda found, table=table: f"{found[1]}{table}\n{found[2]}",
-            text,
-            flags=re.DOTALL,
-        )
+        start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        before, _, rest = text.partition(start)
+        text = before + start + table + "\n" + end + rest.partition(end)[2]
     README.write_text(text)

@@ -5,7 +5,7 @@ skipped, and says why.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from pytest_celery import CeleryBrokerCluster, CeleryWorkerCluster
 from pytest_docker_tools import container, fxtr
 
 from orders import catalogue
+from skincare.local.deadline import busyness
 from skincare.local.postgres import PostgresServer
 from skincare.local.sqs import CLIENT_ENVIRONMENT, free_port
 from skincare.sqs import SQSPolicy, configure
@@ -136,6 +137,32 @@ def volumes(folder: Path) -> dict[str, dict[str, str]]:
         str(folder): {"bind": "/shop", "mode": "rw"},
         str(PROJECT / "tests"): {"bind": "/app/tests", "mode": "ro"},
     }
+
+
+@pytest.fixture
+def start_seconds() -> float:
+    """How long a program of the image may take to start, on a machine that is not busy."""
+    return 60
+
+
+Run = Callable[..., tuple[int, str]]
+
+
+@pytest.fixture
+def run(docker_client: docker.DockerClient, image: "Image", start_seconds: float) -> Run:
+    """Run the image with arguments, to its end; return exit status and output."""
+
+    def run(*arguments: str, **options: Any) -> tuple[int, str]:
+        started = docker_client.containers.run(
+            image, arguments, detach=True, **LOCKED_DOWN, **options
+        )
+        try:
+            status = started.wait(timeout=start_seconds * busyness())["StatusCode"]
+            return status, started.logs().decode()
+        finally:
+            started.remove(force=True)
+
+    return run
 
 
 worker_options: dict[str, Any] = {

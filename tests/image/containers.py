@@ -15,6 +15,21 @@ LOCKED_DOWN: Final[dict[str, Any]] = {
     "security_opt": ["no-new-privileges"],
     "network_mode": "host",
 }
+PRODUCTION: Final = {
+    "APP_ENV": "production",
+    "DJANGO_SETTINGS_MODULE": "skincare.settings",
+    "SECRET_KEY": "image-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEFGHIJKLMNOPQRSTUVWXYZ",
+    "ALLOWED_HOSTS": "shop.example",
+    "ADMIN_HOSTS": "shop.example",
+    "SQS_ENDPOINT_URL": "",
+    "ORDER_EVENTS_QUEUE_URL": "https://sqs.ap-southeast-3.amazonaws.com/000000000000/shop",
+    "MIDTRANS_SERVER_KEY": "Mid-server-0123456789abcdef",
+    "XENDIT_CALLBACK_TOKEN": "callback-0123456789abcdef",
+    "XENDIT_SECRET_KEY": "xnd_production_0123456789abcdef",
+    "SHOP_URL": "https://shop.example",
+    "EMAIL_URL": "smtp+tls://user:secret@127.0.0.1:1",
+}
+"""Settings that pass every rule of production, and reach nothing but the database."""
 
 
 class WorkerContainer(CeleryWorkerContainer):

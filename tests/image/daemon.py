@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from skincare.local.deadline import busyness
 from skincare.local.supervised import ProgramError, Supervised
 
 DATA = Path(__file__).parents[2] / "var" / "docker"
@@ -35,7 +36,7 @@ def docker_program() -> str:
 def run_docker(
     host: str, *arguments: str | Path, seconds: float = 60
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a docker command. One that takes too long has failed."""
+    """Run a docker command. One that takes too long has failed: on a busy machine, longer."""
     command = [docker_program(), "--host", host, *map(str, arguments)]
     try:
         return subprocess.run(
@@ -43,7 +44,7 @@ def run_docker(
             check=False,
             capture_output=True,
             text=True,
-            timeout=seconds,
+            timeout=seconds * busyness(),
             env={**os.environ, "DOCKER_BUILDKIT": "1"},
         )
     except subprocess.TimeoutExpired:

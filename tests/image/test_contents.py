@@ -9,6 +9,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.image.build import PROJECT
+from tests.image.conftest import Run
 from tests.image.containers import LOCKED_DOWN
 
 if TYPE_CHECKING:
@@ -105,23 +106,6 @@ def test_its_static_files_have_a_hash_in_their_name_and_a_compressed_copy(sh: Sh
     assert len(styles) == 1
     assert f"{styles[0]}.gz" in files
     assert "./admin/css/base.css" not in files
-
-
-Run = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture
-def run(docker_client: docker.DockerClient, image: "Image") -> Run:
-    """Run the image with arguments; return exit status and output."""
-
-    def run(*arguments: str) -> tuple[int, str]:
-        container = docker_client.containers.run(image, arguments, detach=True, **LOCKED_DOWN)
-        try:
-            return container.wait(timeout=60)["StatusCode"], container.logs().decode()
-        finally:
-            container.remove(force=True)
-
-    return run
 
 
 @pytest.mark.parametrize("command", ["", "--help", "python"])

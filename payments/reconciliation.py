@@ -131,8 +131,9 @@ WITH taken AS (
     WHERE pace.next_at <= clock_timestamp()
     RETURNING id
 )
-SELECT CASE WHEN EXISTS (SELECT FROM taken) THEN 0 ELSE
-    EXTRACT(EPOCH FROM (SELECT next_at FROM payments_askingpace) - clock_timestamp())::float8 END
+SELECT CASE WHEN EXISTS (SELECT FROM taken) THEN 0 ELSE COALESCE(
+    EXTRACT(EPOCH FROM (SELECT next_at FROM payments_askingpace) - clock_timestamp())::float8,
+    %(seconds)s) END
 """
 _SHORTEST_WAIT: Final = 0.01  # seconds
 
@@ -145,7 +146,8 @@ def _take_turn(seconds: float) -> float:
     with connection.cursor() as cursor:
         cursor.execute(_TAKE_TURN, {"id": AskingPace.ONLY, "seconds": seconds})
         [wait] = cursor.fetchone()
-    # Another process may have taken it since the statement began: what it read is in the past.
+    # Another process may have taken it since the statement began: what it read is in the past, or
+    # nothing, if that was the first turn of all.
     return 0.0 if wait == 0 else min(max(wait, _SHORTEST_WAIT), seconds)
 
 

@@ -1,8 +1,10 @@
 """All processes together ask the gateways no faster than the one pace that they share."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Thread
 
+import psycopg
 import pytest
 from django.conf import LazySettings
 from django.db import connection
@@ -12,6 +14,7 @@ from orders.models import Order
 from payments import reconciliation
 from payments.models import AskingPace, Payment
 from payments.reconciliation import sweep
+from skincare.local.deadline import wait_until
 from skincare.local.gateways.simulator import Simulator
 from tests.integration.payments.gateways import an_order
 from tests.integration.payments.test_paying import pay
@@ -88,3 +91,35 @@ def test_two_sweeps_at_once_ask_for_each_payment_once(
         one.join()
 
     assert gateways.xendit_api.calls.count("GET /v2/invoices/{id}") - before == len(orders)
+
+
+def blocked_sessions(database: psycopg.Connection[tuple[int]]) -> int:
+    counted = database.execute(
+        "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid)"
+        " WHERE NOT granted AND datname = current_database()"
+    ).fetchone()
+    assert counted
+    return counted[0]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_who_take_the_first_turn_of_all_do_not_both_have_it(test_database_url: str) -> None:
+    AskingPace.objects.all().delete()
+
+    def take() -> float:
+        try:
+            return reconciliation._take_turn(60.0)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as other, psycopg.connect(test_database_url) as first:
+        first.execute(
+            "INSERT INTO payments_askingpace (id, next_at)"
+            " VALUES (%s, clock_timestamp() + interval '60 s')",
+            [AskingPace.ONLY],
+        )
+        second = other.submit(take)
+        wait_until(lambda: blocked_sessions(first), seconds=30, what="the second to wait")
+        first.commit()
+
+        assert second.result() == 60.0

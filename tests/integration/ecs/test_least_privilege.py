@@ -12,6 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from ecs.template import deployed
+from skincare.local.deadline import wait_until
 from skincare.local.demo import Demonstration
 from skincare.local.sqs import REGION
 from skincare.local.stack import Stack
@@ -126,13 +127,21 @@ def test_the_demo_runs_with_the_permissions_of_the_roles(stack: ConfinedStack) -
         assert [call.action for call in calls if call.fault] == [], name
 
 
-def test_the_services_do_not_own_what_they_write(stack: ConfinedStack) -> None:
+def users(stack: ConfinedStack) -> list[str]:
+    """Who has a session at the database."""
     with stack.connect() as owner:
-        logged_in = owner.execute(
+        found = owner.execute(
             "SELECT DISTINCT usename FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         ).fetchall()
-    assert logged_in == [(services_role.ROLE,)]
+    return [name for (name,) in found]
+
+
+def test_the_services_do_not_own_what_they_write(stack: ConfinedStack) -> None:
+    wait_until(
+        lambda: stack.web_answers() and users(stack), seconds=30, what="the API to use the database"
+    )
+    assert users(stack) == [services_role.ROLE]
     with (
         psycopg.connect(stack.services_database_url, autocommit=True) as services,
         pytest.raises(psycopg.errors.InsufficientPrivilege),

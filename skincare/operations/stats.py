@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.utils import timezone
 
 from skincare.events.queue_client import open_dead_letter_queue, sqs_client
@@ -95,7 +95,7 @@ class ErrorCount:
 
 
 def queue_stats() -> list[QueueStats]:
-    """Return the queue's figures and its dead-letter queue's. Never raises for SQS."""
+    """Return the queue's figures and its dead-letter queue's. Nothing is raised."""
     return [_work_queue(), _dead_letter_queue()]
 
 
@@ -111,7 +111,10 @@ def _work_queue() -> QueueStats:
         return QueueStats(name, False, counted, None, "nothing waits")
     # One that so many others have overtaken is lost; `skincare.events.unclaimed` finds it.
     may_wait = sum(counted) + _MOST_OVERTAKEN
-    age = _oldest_unclaimed_seconds(among=min(may_wait, _MOST_LOOKED_AT))
+    try:
+        age = _oldest_unclaimed_seconds(among=min(may_wait, _MOST_LOOKED_AT))
+    except DatabaseError as error:
+        return QueueStats(name, False, counted, None, f"not available: {type(error).__name__}")
     if age is None:
         note = "not available: what waits was not sent by our outbox, or was tried before"
     else:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from io import StringIO
 from typing import Any
 
+import psycopg
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
@@ -67,6 +68,22 @@ def test_the_queues_age_is_not_made_up(letters: Letters) -> None:
 
     assert queue.oldest_age_seconds is None
     assert queue.oldest_age_note.startswith("not available: ")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_queues_depth_is_there_where_the_database_gives_no_age(
+    letters: Letters, monkeypatch: pytest.MonkeyPatch, test_database_url: str
+) -> None:
+    monkeypatch.setattr(stats, "_STATEMENT_TIMEOUT_MS", 50)
+    letters.client.send_message(QueueUrl=letters.pair.url, MessageBody="waits")
+
+    with psycopg.connect(test_database_url) as other:
+        other.execute("LOCK TABLE events_outboxevent")
+        queue, _ = stats.queue_stats()
+
+    assert queue.depth == (1, 0, 0)
+    assert queue.oldest_age_seconds is None
+    assert queue.oldest_age_note == "not available: OperationalError"
 
 
 def test_the_dlqs_age_is_its_messages_own_and_nothing_is_hidden(letters: Letters) -> None:

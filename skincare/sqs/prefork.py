@@ -63,7 +63,7 @@ class ResultHandler(asynpool.ResultHandler):
             if rest:
                 hub.add_reader(fd, self._read_rest(hub, fd, rest))
             for message in messages:
-                self._handle(message)
+                self._take_in(message)
 
         return on_readable
 
@@ -82,9 +82,9 @@ class ResultHandler(asynpool.ResultHandler):
                 raise OSError("the process ended within a message")
             received += part
         hub.add_reader(fd, self.handle_event, fd)
-        self._handle(received[_HEADER.size :])
+        self._take_in(received[_HEADER.size :])
 
-    def _handle(self, message: bytes) -> None:
+    def _take_in(self, message: bytes) -> None:
         if said := pickle.loads(message):  # noqa: S301 - from our own child
             self.on_state_change(said)
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import struct
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -220,3 +224,22 @@ def test_jobs_that_end_in_time_leave_no_timers_behind(monkeypatch: pytest.Monkey
         limits.end(job)
 
     assert len(clock.timers) == 1
+
+
+def pythons() -> list[str]:
+    """This one, and those of the image's release that are here."""
+    of_pyenv = (Path.home() / ".pyenv" / "versions").glob("3.13.*/bin/python")
+    return [sys.executable, *map(str, of_pyenv), *filter(None, [shutil.which("python3.13")])]
+
+
+def test_no_attribute_of_a_thread_hides_a_method_of_the_result_handler() -> None:
+    # It is a thread, and Python 3.13 gave threads a `_handle`.
+    own = {name for name in vars(ResultHandler) if not name.startswith("__")}
+    for python in pythons():
+        printed = subprocess.run(
+            [python, "-c", "import threading; print(*vars(threading.Thread()))"],
+            check=python == sys.executable,  # one of pyenv's own commands may lead nowhere
+            capture_output=True,
+            text=True,
+        )
+        assert not own & set(printed.stdout.split())

@@ -9,8 +9,8 @@ export ENV_FILE :=
 # Each program that a test starts would compile the project again.
 export PYTHONDONTWRITEBYTECODE :=
 TOOLS := $(filter-out base production dev localemu,$(basename $(notdir $(wildcard requirements/*.in))))
-# localemu uses what is new in Python 3.13, and what it asks for cannot be had together from 3.14 on.
-PYTHON_LOCALEMU ?= $(shell for python in python3.13 $(wildcard ~/.pyenv/versions/3.13.*/bin/python); \
+# That of the image. localemu needs it too: what it asks for cannot be had together from 3.14 on.
+PYTHON_OF_IMAGE ?= $(shell for python in python3.13 $(wildcard ~/.pyenv/versions/3.13.*/bin/python); \
 	do $$python -c "" 2> /dev/null && echo $$python && break; done)
 
 # Twice as many processes as the two cores that CI has: much of what tests do is waiting. A file stays
@@ -18,7 +18,7 @@ PYTHON_LOCALEMU ?= $(shell for python in python3.13 $(wildcard ~/.pyenv/versions
 PARALLEL = --numprocesses=$(or $(PROCESSES),4) --dist=loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run stop-worker start-worker test slow attack browser image lint lint-ecs lint-image format chaos bench native ecs scaling requirements clean
+.PHONY: help setup demo run stop-worker start-worker test slow attack browser image image-python lint lint-ecs lint-image format chaos bench native ecs scaling requirements clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,12 @@ browser: setup ## Use the operator's pages in a real Chromium (Debian: chromium,
 
 image: setup ## Build the container image and try it: read-only, stopped, killed, out of memory (needs Docker)
 	$(BIN)/pytest -m image tests/image $(ARGS)
+
+image-python: setup .venv/image-python/.ready ## Run real workers on the image's Python, 3.13, where it is here
+	@if [ -x .venv/image-python/bin/pytest ]; then \
+		.venv/image-python/bin/pytest --numprocesses=2 --dist=loadfile tests/unit/sqs \
+			tests/integration/sqs/test_prefork.py tests/acceptance/test_once.py $(ARGS); \
+	else echo "NOT TESTED: the image's Python, for want of Python 3.13"; fi
 
 lint: setup lint-image lint-ecs ## Check style, types, layers, migrations, production settings, image and templates
 	$(BIN)/ruff check .
@@ -118,8 +124,13 @@ clean: ## Remove all that the targets made
 	@touch $@
 
 .venv/localemu/.ready: requirements/localemu.txt | .venv/.ready
-	@if [ -z "$(PYTHON_LOCALEMU)" ]; then echo "No Python 3.13 here: nothing will run on localemu"; \
-	else $(PYTHON_LOCALEMU) -m venv $(@D) && requirements/install $(@D) $< && touch $@; fi
+	@if [ -z "$(PYTHON_OF_IMAGE)" ]; then echo "No Python 3.13 here: nothing will run on localemu"; \
+	else $(PYTHON_OF_IMAGE) -m venv $(@D) && requirements/install $(@D) $< && touch $@; fi
+
+.venv/image-python/.ready: requirements/dev.txt | .venv/.ready
+	@if [ -z "$(PYTHON_OF_IMAGE)" ]; then mkdir -p $(@D); \
+	else $(PYTHON_OF_IMAGE) -m venv $(@D) && requirements/install $(@D) $< && \
+		ln -sfn ../sqs-server $(@D)/sqs-server && touch $@; fi
 
 .venv/bin/pip:
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit(f"{sys.executable} is Python {sys.version.split()[0]}; this project needs 3.11 or newer: try make PYTHON=python3.11")'

@@ -90,7 +90,7 @@ def person(
 
 def pages() -> dict[str, str]:
     event = ProcessedEvent.objects.filter(status="failed").first()
-    held = Payment.objects.exclude(held_reason="").get()
+    held = Payment.objects.exclude(held_reason="").first()
     return {
         "operations": reverse("operations:overview"),
         "dead letters": reverse("operations:dead_letters"),

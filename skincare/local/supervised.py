@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Self
 
-import psutil
-
 from skincare.local import watchdog
 from skincare.local.deadline import wait_until
 from skincare.local.unprivileged import User
@@ -110,6 +108,8 @@ class Supervised:
         That somebody answers there is not enough: another program may have taken a port after it
         was found free.
         """
+        import psutil  # here: the benchmark's peers, in environments of their own, have none
+
         try:
             program = psutil.Process(self.pid)
             found = {

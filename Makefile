@@ -50,7 +50,7 @@ attack: setup ## Attack the API as strangers and as staff, and print what it cos
 browser: setup ## Use the operator's pages in a real Chromium (Debian: chromium, chromium-driver)
 	$(BIN)/pytest -m browser tests/acceptance/browser $(ARGS)
 
-image: setup ## Build the container image and try it: read-only, stopped, killed, out of memory (needs Docker)
+image: setup .venv/image-lint/.ready ## Build the container image and try it: read-only, stopped, killed, out of memory (needs Docker)
 	$(BIN)/pytest -m image tests/image $(ARGS)
 
 image-python: setup .venv/image-python/.ready ## Run real workers on the image's Python, 3.13, where it is here
@@ -78,7 +78,8 @@ lint-ecs: setup .venv/ecs-lint/.ready ## Check the templates, the deployment's s
 lint-image: setup .venv/image-lint/.ready ## Check the image's files alone
 	.venv/image-lint/bin/hadolint docker/Dockerfile
 	.venv/image-lint/bin/docker-compose --file docker/compose.yaml config --quiet
-	.venv/image-lint/bin/shellcheck docker/entrypoint.sh tests/image/debian-base
+	.venv/image-lint/bin/shellcheck docker/entrypoint.sh tests/image/debian-base tests/image/stand-ins/postgres-entrypoint \
+		tests/image/stand-ins/mailpit
 
 format: setup ## Bring the code into the one format
 	$(BIN)/ruff check --fix .

@@ -15,6 +15,7 @@ TAG = "skincare:test"
 TITLE = "org.opencontainers.image.title=skincare-order-events"
 DOCKERFILE = PROJECT / "docker" / "Dockerfile"
 ARM64_DOCKERFILE = PROJECT / "tests" / "image" / "arm64" / "Dockerfile"
+STAND_INS = PROJECT / "tests" / "image" / "stand-ins" / "Dockerfile"
 DEFAULT_BASE = "python:3.13-slim"
 DEBIAN_BASE = "python-from-debian:trixie"
 DEBIAN_BASE_FILE = 'FROM scratch\nADD root.tar /\nCMD ["python"]\n'
@@ -88,6 +89,11 @@ def build_arm64_image(host: str, base: str) -> str:
         *("--build-arg", f"ARM64_BASE_IMAGE={arm64_base_image(host, base)}"),
         tag=f"{TAG}-arm64",
     )
+
+
+def build_stand_in(host: str, base: str, name: str) -> str:
+    """Build what stands for the image of this service of docker/compose.yaml. Raises NoImage."""
+    return _build(host, base, STAND_INS, "--target", name, tag=f"skincare-stand-in:{name}")
 
 
 def _build(host: str, base: str, file: Path, *options: str, tag: str) -> str:

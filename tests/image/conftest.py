@@ -19,7 +19,7 @@ from pytest_celery import CeleryBrokerCluster, CeleryWorkerCluster
 from pytest_docker_tools import container, fxtr
 
 from orders import catalogue
-from skincare.local.deadline import busyness
+from skincare.local.deadline import busyness, wait_until
 from skincare.local.postgres import PostgresServer
 from skincare.local.sqs import CLIENT_ENVIRONMENT, free_port
 from skincare.sqs import SQSPolicy, configure
@@ -28,7 +28,7 @@ from tests.acceptance.conftest import Shop
 from tests.acceptance.processes import LocalBroker
 from tests.conftest import QueuePair
 from tests.image.build import PROJECT, NoImage, base_image, build_image
-from tests.image.containers import LOCKED_DOWN, USER, ContainerWorker, WorkerContainer
+from tests.image.containers import LOCKED_DOWN, USER, Api, ContainerWorker, WorkerContainer
 from tests.image.daemon import NoDaemon, docker_host
 
 if TYPE_CHECKING:
@@ -163,6 +163,43 @@ def run(docker_client: docker.DockerClient, image: "Image", start_seconds: float
             started.remove(force=True)
 
     return run
+
+
+API_PORT = 18_000
+"""Below the ports of outgoing connections, one of which could get it while a slow API starts."""
+
+StartApi = Callable[[dict[str, str]], Api]
+
+
+@pytest.fixture
+def start_api(
+    docker_client: docker.DockerClient,
+    image: "Image",
+    volumes: dict[str, dict[str, str]],
+    environment: dict[str, str],
+    start_seconds: float,
+) -> Iterator[StartApi]:
+    """Start the API with some variables of its own, and wait until it is ready."""
+    started = []
+
+    def start(own: dict[str, str]) -> Api:
+        port = free_port(preferred=API_PORT)
+        running = docker_client.containers.run(
+            image,
+            "api",
+            environment={**environment, "ALLOWED_HOSTS": "shop.example", "PORT": str(port), **own},
+            volumes=volumes,
+            detach=True,
+            **LOCKED_DOWN,
+        )
+        started.append(running)
+        api = Api(running, port, seconds=start_seconds)
+        wait_until(api.answers, seconds=start_seconds, what="the API to be ready", every=0.1)
+        return api
+
+    yield start
+    for one in started:
+        one.remove(force=True)
 
 
 worker_options: dict[str, Any] = {

@@ -1,10 +1,14 @@
 """Containers of the image as production runs them, on the host's network."""
 
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import requests
 from pytest_celery import CeleryTestWorker, CeleryWorkerContainer
 from pytest_docker_tools.exceptions import ContainerFailed
+
+if TYPE_CHECKING:
+    from docker.models.containers import Container
 
 USER: Final = 12345
 LOCKED_DOWN: Final[dict[str, Any]] = {
@@ -31,6 +35,48 @@ PRODUCTION: Final = {
 }
 """Settings that pass every rule of production, and reach nothing but the database."""
 
+FROM_LOAD_BALANCER: Final = {"Host": "shop.example", "X-Forwarded-Proto": "https"}
+STOP_SECONDS: Final = 60
+"""As long as ecs/api.yaml gives the API to end."""
+
+
+class Api:
+    """A container of the API, as the load balancer asks it."""
+
+    def __init__(self, container: "Container", port: int, *, seconds: float) -> None:
+        """seconds: how long an answer may take."""
+        self.container = container
+        self._url = f"http://127.0.0.1:{port}"
+        self._seconds = seconds
+
+    def get(self, path: str) -> requests.Response:
+        return requests.get(
+            self._url + path,
+            headers=FROM_LOAD_BALANCER,
+            allow_redirects=False,
+            timeout=self._seconds,
+        )
+
+    def post(self, path: str, document: dict[str, Any], **headers: str) -> requests.Response:
+        return requests.post(
+            self._url + path,
+            json=document,
+            headers={**FROM_LOAD_BALANCER, **headers},
+            timeout=self._seconds,
+        )
+
+    def answers(self) -> bool:
+        self.container.reload()
+        assert self.container.status == "running", self.container.logs().decode()
+        try:
+            return self.get("/readyz").ok
+        except requests.RequestException:
+            return False
+
+    def stop(self) -> int:
+        self.container.stop(timeout=STOP_SECONDS)
+        return int(self.container.wait()["StatusCode"])
+
 
 class WorkerContainer(CeleryWorkerContainer):
     """pytest-celery's worker container, but of our image, and without an address of its own."""
@@ -40,7 +86,7 @@ class WorkerContainer(CeleryWorkerContainer):
         self.reload()
         if self.status == "exited":
             raise ContainerFailed(self, self.logs())
-        return self.status == "running" and self._wait_ready()
+        return self.status == "running" and self.ready_prompt in self.logs()
 
     @property
     def client(self) -> "WorkerContainer":

@@ -9,13 +9,18 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import docker
 import pytest
+from pytest_celery import CeleryTestSetup
+from pytest_docker_tools import container
 
+from skincare.local.deadline import wait_until
+from tests.acceptance.conftest import Shop
 from tests.image.build import ARM64, PROJECT, NoImage, build_arm64_image
-from tests.image.conftest import Run
-from tests.image.containers import PRODUCTION
+from tests.image.conftest import Numbers, Run, StartApi, worker_options
+from tests.image.containers import PRODUCTION, WorkerContainer
 
 if TYPE_CHECKING:
     from docker.models.images import Image
@@ -29,6 +34,16 @@ HOW_TO_REGISTER = (
     f"{EMULATOR.parent} && cat /usr/lib/binfmt.d/qemu-aarch64.conf > {EMULATOR.parent}/register"
 )
 PLATFORMS = [f"manylinux_2_{minor}_aarch64" for minor in (17, 28, 31, 34)]
+
+# Emulated code takes memory of its own.
+default_worker_container = container(
+    **{
+        **worker_options,
+        "timeout": EMULATED_SECONDS,
+        "mem_limit": "2g",
+        "memswap_limit": "2g",
+    }
+)
 
 
 @pytest.fixture
@@ -82,3 +97,42 @@ def test_its_settings_and_celery_load(run: Run) -> None:
     assert checked == (0, "System check identified no issues (0 silenced).\n")
     assert version[0] == 0
     assert version[1].startswith("5.7.0")
+
+
+def test_a_checkout_is_paid_once_and_both_end_well(
+    celery_setup: CeleryTestSetup,
+    shop: Shop,
+    start_api: StartApi,
+    default_worker_container: WorkerContainer,
+    numbers: Numbers,
+) -> None:
+    # gunicorn would replace a process that takes longer than usual to load the application.
+    api = start_api({"GUNICORN_CMD_ARGS": f"--timeout={EMULATED_SECONDS}"})
+    # By its name: qemu shows a process another start of its own than the others see, by which the
+    # command finds the files of workers that run.
+    named = "python -m skincare.sqs.health ${TMPDIR:-/tmp}/skincare-worker-health.*.json"
+    assert default_worker_container.run("sh", "-c", named) == (0, "")
+
+    answer = api.post(
+        "/v1/checkout",
+        {
+            "items": [{"sku": "CLN-GEL-100", "quantity": 1}],
+            "email": "buyer@mail.example",
+            "payment_method": "sandbox",
+        },
+        **{"Idempotency-Key": uuid4().hex},
+    )
+
+    assert answer.status_code == 201, answer.text
+    wait_until(
+        lambda: len(shop.emails()) == 2,
+        seconds=EMULATED_SECONDS,
+        what="confirmation and receipt",
+        every=0.5,
+    )
+    shop.wait_for_empty_queue(seconds=EMULATED_SECONDS)
+    order = api.get(f"/v1/orders/{answer.json()['order_id']}")
+    assert order.json()["status"] == "paid"
+    assert shop.in_dlq() == []
+    assert default_worker_container.stop(seconds=numbers.policy.stop_timeout) == 0
+    assert api.stop() == 0

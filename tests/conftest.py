@@ -14,8 +14,10 @@ from uuid import uuid4
 import hypothesis
 import pytest
 from django.conf import settings
-from django.db import connections
+from django.db import OperationalError, connections
+from django.db.backends.postgresql.operations import DatabaseOperations
 from environ import Env
+from psycopg.errors import DeadlockDetected
 
 from skincare.local.loopback import go_past_proxies
 from skincare.local.postgres import database
@@ -73,6 +75,33 @@ def test_database_url(database_url: str, django_db_setup: None) -> str:
     """The URL of the test database itself, for processes that a test starts."""
     url = urlsplit(database_url)
     return url._replace(path=f"/{connections['default'].settings_dict['NAME']}").geturl()
+
+
+FLUSHES = 5
+"""Tries to empty the tables; each waits a second until PostgreSQL finds a deadlock."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def flush_again_after_a_deadlock() -> Iterator[None]:
+    """Empty the tables after a test though processes that several tests share still read them.
+
+    TRUNCATE locks them all, one after the other; a sweep that joins two may have locked one.
+    """
+    flush = DatabaseOperations.execute_sql_flush
+
+    def patiently(operations: DatabaseOperations, sql_list: list[str]) -> None:
+        for tries_left in reversed(range(FLUSHES)):
+            try:
+                flush(operations, sql_list)
+            except OperationalError as error:
+                if not tries_left or not isinstance(error.__cause__, DeadlockDetected):
+                    raise
+            else:
+                return
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DatabaseOperations, "execute_sql_flush", patiently)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -270,8 +270,11 @@ def _is_unused(payment: Payment) -> bool:
 def sweep() -> int:
     """Ask for what is due, up to what one minute may ask for; return how many changed.
 
-    Several sweeps may run at once: each leases a payment before it asks.
+    Several sweeps may run at once: each leases a payment before it asks. One that finds nothing to
+    ask for takes no turn from the others.
     """
+    if not due(timezone.now()).exists():
+        return 0
     return reconcile(_leased(), per_minute=settings.GATEWAY_ASKS_PER_MINUTE)
 
 

@@ -48,6 +48,11 @@ def test_no_wait_is_longer_than_the_own_pace() -> None:
     assert reconciliation._take_turn(2.0) == 2.0
 
 
+def test_a_sweep_that_has_nothing_to_ask_for_takes_no_turn_from_others() -> None:
+    assert sweep() == 0
+    assert not AskingPace.objects.exists()
+
+
 def test_a_sweep_takes_a_turn_for_each_payment_after_those_of_others(
     gateways: Simulator, settings: LazySettings
 ) -> None:

@@ -43,7 +43,7 @@ _Outcome = PaymentNotification.Outcome
 #: event type → the states that its producer must have seen.
 _CLAIMED: Final = {PAYMENT_PROCESSED: PAID, PAYMENT_FAILED: UNPAID}
 #: The states of money that came in and that the bank may take back.
-_IN: Final = (PaymentStatus.CAPTURED, PaymentStatus.SETTLED)
+_IN: Final = PAID - REFUND
 
 
 @dataclass(frozen=True)
@@ -234,9 +234,8 @@ def _waiting(payment: Payment) -> list[PaymentNotification]:
 
 def _ended_disputes(payment: Payment) -> list[str]:
     """Return the ids of the disputes about a payment that ended, as its gateway has notified."""
-    ended = PaymentNotification.objects.filter(
-        payment=payment, payload__event__in=["dispute.lost", "dispute.won"]
-    )
+    endings = provider(payment.provider).dispute_endings
+    ended = PaymentNotification.objects.filter(payment=payment, payload__event__in=endings)
     return sorted(set(ended.values_list("payload__id", flat=True)))
 
 

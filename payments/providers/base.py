@@ -172,11 +172,13 @@ class Provider:
     - `name` is what checkout, settings, payments and the webhook's address call it.
     - `secrets` are its settings that must not be empty where checkout offers it.
     - `in_production` says whether it may be offered there.
+    - `dispute_endings` are the events of notifications that say that a dispute has ended.
     """
 
     name: ClassVar[str]
     secrets: ClassVar[tuple[Secret, ...]] = ()
     in_production: ClassVar[bool] = True
+    dispute_endings: ClassVar[Sequence[str]] = ()
 
     def settle_at_once(self, payment: "Payment") -> "GatewayNotification | None":
         """Return the settlement of a payment that needs no gateway; None where the buyer has to

@@ -67,6 +67,8 @@ class Xendit(Gateway):
         {"name": _TOKEN_HEADER, "in": "header", "required": True, "schema": {"type": "string"}},
     )
 
+    dispute_endings = xendit_documents.DISPUTE_ENDINGS
+
     def verify(self, headers: Mapping[str, str], body: bytes) -> dict[str, Any]:
         """Check the callback token of the dashboard, then read the body."""
         tokens = self.secrets[0].in_use()

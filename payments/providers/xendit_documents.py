@@ -68,13 +68,13 @@ _SESSION_EVENTS: Final[Mapping[str, tuple[PaymentStatus, frozenset[str]]]] = {
     "payment_session.expired": (PaymentStatus.EXPIRED, frozenset({"EXPIRED"})),
 }
 _REFUND_SUCCEEDED: Final = "refund.succeeded"
+DISPUTE_ENDINGS: Final = ("dispute.lost", "dispute.won")
 _DISPUTE_EVENTS: Final = frozenset(
     {
         "dispute.action_required",
         "dispute.due_date_approaching",
-        "dispute.lost",
         "dispute.under_review",
-        "dispute.won",
+        *DISPUTE_ENDINGS,
     }
 )
 _LOST: Final = "LOST"
@@ -164,7 +164,7 @@ _KEPT_OF_CAPTURE: Final = frozenset({"capture_id", "capture_amount", "capture_ti
 def notification(document: Mapping[str, Any]) -> GatewayNotification | None:
     """Return what a callback says, or None for another product's event. Raises `Malformed`."""
     report = _read(document)
-    return report and replace(report, is_timed=_is_timed(document))
+    return report and replace(report, is_timed=_says(document, report.occurred_at))
 
 
 def _read(document: Mapping[str, Any]) -> GatewayNotification | None:
@@ -500,12 +500,12 @@ def _refund(document: Mapping[str, Any]) -> GatewayNotification:
     )
 
 
-def _is_timed(document: Mapping[str, Any]) -> bool:
-    """Whether a callback says any time of its own."""
+def _says(document: Mapping[str, Any], moment: datetime) -> bool:
+    """Whether a callback says this time itself."""
     parts = [document]
     while isinstance(parts[-1].get("data"), dict):
         parts.append(parts[-1]["data"])
-    return any(any_moment(part, name) is not None for part in parts for name in _TIMES)
+    return any(any_moment(part, name) == moment for part in parts for name in _TIMES)
 
 
 def _first_moment(

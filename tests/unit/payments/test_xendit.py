@@ -357,3 +357,27 @@ def test_what_is_malformed(document: dict[str, Any], refusal: str) -> None:
         parse(document)
 
     assert str(raised.value) == refusal
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_timed"),
+    [
+        ({}, True),
+        ({"paid_at": None}, True),
+        ({"paid_at": None, "updated": None, "created": None}, False),
+        # A time that is not read does not make ours the gateway's.
+        (
+            {
+                "paid_at": None,
+                "updated": None,
+                "created": None,
+                "created_at": "2026-11-10T17:15:20Z",
+            },
+            False,
+        ),
+    ],
+)
+def test_a_time_is_the_gateways_only_where_it_says_that_one(
+    changes: dict[str, Any], is_timed: bool
+) -> None:
+    assert parse(invoice(**changes)).is_timed is is_timed

@@ -7,7 +7,7 @@ https://docs.xendit.co/apidocs/dispute-webhook-notifications
 https://github.com/xendit/xendit-node/blob/master/docs/invoice/InvoiceCallback.md
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -68,7 +68,7 @@ _SESSION_EVENTS: Final[Mapping[str, tuple[PaymentStatus, frozenset[str]]]] = {
     "payment_session.expired": (PaymentStatus.EXPIRED, frozenset({"EXPIRED"})),
 }
 _REFUND_SUCCEEDED: Final = "refund.succeeded"
-DISPUTE_ENDINGS: Final = ("dispute.lost", "dispute.won")
+DISPUTE_ENDINGS: Final[Sequence[str]] = ("dispute.lost", "dispute.won")
 _DISPUTE_EVENTS: Final = frozenset(
     {
         "dispute.action_required",

@@ -13,29 +13,29 @@ from skincare.local.deadline import busyness, wait_until
 CORES = os.cpu_count() or 1
 
 
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The system's word for its load: by now a thousand threads want each core."""
+    load = tmp_path / "loadavg"
+    load.write_text(f"0.00 0.00 0.00 {1000 * CORES}/1500 4711")
+    monkeypatch.setattr(deadline, "_LOAD", load)
+    return load
+
+
 def test_a_condition_that_never_comes_is_given_up_and_named() -> None:
     with pytest.raises(TimeoutError, match=r"gave up after 0\.05 s of waiting for Godot"):
         wait_until(lambda: False, seconds=0.05, what="Godot")
 
 
-def test_what_begins_all_at_once_makes_a_wait_longer_at_once(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    load = tmp_path / "loadavg"
-    load.write_text(f"0.00 0.00 0.00 {1000 * CORES}/1500 4711")
-    monkeypatch.setattr(deadline, "_LOAD", load)
+@pytest.mark.usefixtures("load")
+def test_what_begins_all_at_once_makes_a_wait_longer_at_once() -> None:
     ready_at = time.monotonic() + 0.2
 
     assert busyness() >= 1000
     wait_until(lambda: time.monotonic() > ready_at, seconds=0.01, what="a slow machine")
 
 
-def test_a_wait_stays_as_long_as_the_busiest_moment_made_it(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    load = tmp_path / "loadavg"
-    load.write_text(f"0.00 0.00 0.00 {1000 * CORES}/1500 4711")
-    monkeypatch.setattr(deadline, "_LOAD", load)
+def test_a_wait_stays_as_long_as_the_busiest_moment_made_it(load: Path) -> None:
     ready_at = time.monotonic() + 0.2
 
     def ready() -> bool:

@@ -77,6 +77,16 @@ def test_database_url(database_url: str, django_db_setup: None) -> str:
     return url._replace(path=f"/{connections['default'].settings_dict['NAME']}").geturl()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_connection_of_other_files() -> None:
+    """Begin each file without a connection, whatever set-up or tests in this process left open.
+
+    What looks after its connection, as an event's task does, would be taken for a test that uses
+    the database without saying so.
+    """
+    connections.close_all()
+
+
 FLUSHES = 5
 """Tries to empty the tables; each waits a second until PostgreSQL finds a deadlock."""
 

@@ -221,7 +221,8 @@ class Order(models.Model):
 class OrderLine(models.Model):
     """One product of an order, with name and price as they were at checkout."""
 
-    order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="lines")
+    # `order_line_product_once` is its index.
+    order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="lines", db_index=False)
     # `order_line_product` is its index.
     product = models.ForeignKey(Product, on_delete=models.PROTECT, related_name="+", db_index=False)
     sku = models.CharField(max_length=40)
@@ -345,7 +346,10 @@ class OrderTransition(AppendOnlyModel):
 class SentEmail(models.Model):
     """An email that was on its way to the provider: no order gets more than a handful an hour."""
 
-    order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="emails")
+    # `sent_email_order` is its index.
+    order = models.ForeignKey(
+        Order, on_delete=models.PROTECT, related_name="emails", db_index=False
+    )
     kind = models.CharField(max_length=32)
     event_id = models.CharField(max_length=128)
     sent_at = models.DateTimeField(default=timezone.now, editable=False)

@@ -304,7 +304,10 @@ class AskingPace(models.Model):
 class PageRequest(models.Model):
     """Which attempt a buyer's Idempotency-Key got, so that a repeat gets the same one."""
 
-    order = models.ForeignKey(Order, on_delete=models.PROTECT, related_name="page_requests")
+    # `page_request_key_once` is its index.
+    order = models.ForeignKey(
+        Order, on_delete=models.PROTECT, related_name="page_requests", db_index=False
+    )
     key = models.CharField(max_length=255)
     body_hash = models.CharField(max_length=64, help_text="SHA-256 of what was asked for")
     payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="+")
@@ -447,7 +450,10 @@ class PaymentRefund(AppendOnlyModel):
         BY_HAND = "by_hand", "sent back by hand"  # outside the gateway, as a person says
         REVERSAL = "reversal", "chargeback reversed"  # the dispute was won: it is below 0
 
-    payment = models.ForeignKey(Payment, on_delete=models.PROTECT, related_name="refunds")
+    # `payment_refund_key_once` is its index.
+    payment = models.ForeignKey(
+        Payment, on_delete=models.PROTECT, related_name="refunds", db_index=False
+    )
     key = models.CharField(max_length=128, help_text="the gateway's identity of the refund")
     kind = models.CharField(max_length=16, choices=Kind)
     amount_rupiah = models.BigIntegerField()

@@ -371,6 +371,11 @@ CHECKOUT_MAX_QUANTITY = 99
 IDEMPOTENCY_KEY_MAX_LENGTH = 255
 # Whether the bounds below hold; off where one address plays many buyers.
 LIMIT_BUYERS = env.flag("LIMIT_BUYERS", default=True)
+if IN_PRODUCTION and not LIMIT_BUYERS:
+    raise ImproperlyConfigured(
+        "LIMIT_BUYERS is off in production, where one client could set all stock aside: "
+        "remove LIMIT_BUYERS from the environment. A load test runs with APP_ENV=test."
+    )
 # What a buyer may have set aside without paying; behind one address may be a mobile network.
 UNPAID_BY_EMAIL = {"orders": 5, "pieces": 200, "share": 0.25}
 UNPAID_BY_SESSION = {"orders": 5, "pieces": 200, "share": 0.25}  # of who is signed in

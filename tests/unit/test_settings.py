@@ -37,6 +37,7 @@ PRODUCTION = {
         ({"SECRET_KEY": ""}, "SECRET_KEY is empty: set it"),
         ({"SECRET_KEY": "short"}, "SECRET_KEY is shorter than 50 characters: make one with"),
         ({"DEBUG": "true"}, "DEBUG is on in production: remove DEBUG"),
+        ({"LIMIT_BUYERS": "false"}, "LIMIT_BUYERS is off in production"),
         ({"ALLOWED_HOSTS": ""}, "ALLOWED_HOSTS is empty: list the API's host names"),
         ({"DATABASE_URL": ""}, "DATABASE_URL is empty: set it"),
         ({"DATABASE_URL": "sqlite:///db.sqlite3"}, "DATABASE_URL is not a PostgreSQL URL"),

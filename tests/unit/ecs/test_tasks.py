@@ -19,7 +19,7 @@ from tests.unit.test_settings import PRODUCTION, variables_read
 SETTINGS = (Path(settings.BASE_DIR) / "skincare" / "settings.py").read_text()
 #: Read by the settings, and in production better left out.
 DEVELOPMENT_ONLY = {
-    *("DEBUG", "ENV_FILE", "SQS_ENDPOINT_URL"),
+    *("DEBUG", "ENV_FILE", "LIMIT_BUYERS", "SQS_ENDPOINT_URL"),
     *("MIDTRANS_SNAP_URL", "MIDTRANS_API_URL", "XENDIT_API_URL"),
 }
 #: Read by the settings, of use to the worker alone.
@@ -29,7 +29,7 @@ INSTEAD_OF_URLS = {*DATABASE_PARTS, *EMAIL_PARTS}
 #: While a gateway's secret is changed, the last one is accepted too.
 PREVIOUS = {"MIDTRANS_SERVER_KEY_PREVIOUS", "XENDIT_CALLBACK_TOKEN_PREVIOUS"}
 #: Has a default that is right behind the load balancer.
-RIGHT_BY_DEFAULT = {"ADMIN_REQUIRES_CODE", "LIMIT_BUYERS", "TRUSTED_PROXY_COUNT"}
+RIGHT_BY_DEFAULT = {"ADMIN_REQUIRES_CODE", "TRUSTED_PROXY_COUNT"}
 #: Only where the shop has a login of its own (BuyerTokens).
 OPTIONAL_SECRETS = {"BUYER_TOKEN_SECRETS"}
 #: Only where the migration makes the services' role (DatabaseHost).

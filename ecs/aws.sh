@@ -2,6 +2,11 @@
 # What deploy.sh and run.sh share: the parameters file, calls that are printed, stacks, one-off tasks.
 # Sourced by them; they set `here`, `dry_run`, `program` and `started_by`.
 
+# Nothing waits at a pager, what AWS throttles is tried again, and a role's credentials come from the
+# region: those of STS's global endpoint, which CLI 1 asks, are not taken in an opt-in region.
+# https://repost.aws/knowledge-center/iam-validate-access-credentials
+export AWS_PAGER='' AWS_RETRY_MODE=standard AWS_MAX_ATTEMPTS=6 AWS_STS_REGIONAL_ENDPOINTS=regional
+
 exec 3>&2 # where calls are printed, also where the errors of one are looked at
 
 step() { printf '\n== %s\n' "$*"; }
@@ -30,6 +35,16 @@ ask() { # PLACEHOLDER COMMAND…: prints what the command answers, or the placeh
     else
         "$@"
     fi
+}
+
+learn() { # PLACEHOLDER COMMAND…: as ask, into `answer`, and what it complains of into `error`.
+    # Apart, as the CLI also warns where it has an answer.
+    local complaints status=0
+    complaints=$(mktemp)
+    answer=$(ask "$@" 2> "$complaints") || status=$?
+    error=$(< "$complaints")
+    rm "$complaints"
+    return $status
 }
 
 # -- Parameters ------------------------------------------------------------------------------------
@@ -61,6 +76,8 @@ read_parameters() { # FILE: fills `parameters`; stops at a line that is not Key=
         # Some come with what is copied from a page, and nobody sees them.
         [[ ! $value =~ [[:cntrl:]] && $value != *$'\xc2\xa0'* && $value != *$'\xe2\x80\x8b'* ]] \
             || stop "$file, line $number: the value of $key has a character that cannot be seen"
+        [[ $key == DefaultFromEmail || ! $value =~ [[:space:]] ]] \
+            || stop "$file, line $number: no blanks in the value of $key, neither after a comma"
         [[ -n ${known[$key]:-} ]] || stop "$file, line $number: no template has a parameter $key"
         [[ -z ${seen[$key]:-} ]] || stop "$file, line $number: $key is there twice"
         seen[$key]=yes
@@ -98,14 +115,14 @@ output() { # TEMPLATE NAME: an output of its stack
 }
 
 stack_status() { # STACK: its status; NONE where there is no such stack
-    local answer
-    if answer=$(ask NONE aws cloudformation describe-stacks --stack-name "$1" \
-        --query 'Stacks[0].StackStatus' --output text 2>&1); then
+    local answer error
+    if learn NONE aws cloudformation describe-stacks --stack-name "$1" \
+        --query 'Stacks[0].StackStatus' --output text; then
         echo "$answer"
-    elif [[ $answer == *'does not exist'* ]]; then
+    elif [[ $error == *'does not exist'* ]]; then
         echo NONE
     else
-        echo "$answer" >&2
+        echo "$error" >&2
         return 1
     fi
 }
@@ -120,19 +137,27 @@ forget_change_sets() { # STACK: deletes those that failed; where that cannot be,
     done
 }
 
-make_way() { # STACK: waits until nothing changes it, and removes one whose creation failed.
-    local status
+await_rest() { # STACK: waits until nothing changes it; sets `status`.
     status=$(stack_status "$1")
     while [[ $status == *_IN_PROGRESS && $status != REVIEW_IN_PROGRESS ]]; do
         echo "$1 is $status: waiting"
         sleep 60
         status=$(stack_status "$1")
     done
+}
+
+delete_stack() { # STACK
+    run aws cloudformation delete-stack --stack-name "$1"
+    run aws cloudformation wait stack-delete-complete --stack-name "$1"
+}
+
+make_way() { # STACK: waits until nothing changes it, and removes one whose creation failed.
+    local status
+    await_rest "$1"
     case $status in
-        ROLLBACK_COMPLETE | ROLLBACK_FAILED | DELETE_FAILED)
+        ROLLBACK_COMPLETE | ROLLBACK_FAILED | CREATE_FAILED | DELETE_FAILED)
             echo "$1 is $status: what its creation left is removed first"
-            run aws cloudformation delete-stack --stack-name "$1"
-            run aws cloudformation wait stack-delete-complete --stack-name "$1"
+            delete_stack "$1"
             # A queue's name is free a minute after the queue was deleted.
             [[ $1 != *-queues ]] || run sleep 61
             ;;
@@ -171,6 +196,13 @@ stack() { # TEMPLATE [Key=Value…]: create or update the stack; parameters of o
         --no-fail-on-empty-changeset --parameter-overrides "${given[@]}" "${parameters[@]}" "$@"
 }
 
+no_stack() { # TEMPLATE: removes the stack of one that is no longer wanted.
+    local status
+    failing="stack $prefix-$1"
+    await_rest "$prefix-$1"
+    [[ $status == NONE ]] || delete_stack "$prefix-$1"
+}
+
 stacks() { # TEMPLATE…: those that do not need each other, side by side
     local template failed=
     local -A jobs=()
@@ -188,14 +220,16 @@ stacks() { # TEMPLATE…: those that do not need each other, side by side
 
 start_task() { # FAMILY SECURITY_GROUP [OVERRIDES]: sets `task`; says ECS's reason where it places none.
     local answer reason='' try
+    task=''
     for try in 1 2 3; do
+        # What was refused is told by the CLI, which has tried again already.
         answer=$(ask $'<task>\tNone' aws ecs run-task --cluster "$prefix" --launch-type FARGATE \
             --task-definition "$prefix-$1" --started-by "${started_by:0:128}" \
             --network-configuration "awsvpcConfiguration={subnets=[$(parameter PrivateSubnetIds '')],securityGroups=[$2],assignPublicIp=DISABLED}" \
             ${3:+--overrides "$3"} \
-            --query '[tasks[0].taskArn, failures[0].reason, failures[0].detail]' --output text)
+            --query '[tasks[0].taskArn, failures[0].reason, failures[0].detail]' --output text) || return 1
         read -r task reason <<< "$answer"
-        [[ $task == None ]] || return 0
+        [[ $task == None || -z $task ]] || return 0
         echo "ECS places no task ($reason), try $try of 3" >&2
         [[ $try == 3 ]] || sleep 30
     done
@@ -207,7 +241,8 @@ await_task() { # TASK CONTAINER: waits as long as it runs; sets `exit_code` and 
     $dry_run && { run aws ecs describe-tasks --cluster "$prefix" --tasks "$1"; exit_code=0; return; }
     while true; do
         if answer=$(aws ecs describe-tasks --cluster "$prefix" --tasks "$1" --output text --query \
-            "tasks[0].[lastStatus, containers[?name=='$2']|[0].exitCode, stopCode, stoppedReason, containers[?name=='$2']|[0].reason]"); then
+            "tasks[0].[lastStatus, containers[?name=='$2']|[0].exitCode, stopCode, stoppedReason, containers[?name=='$2']|[0].reason]") \
+            && [[ $answer != None && -n $answer ]]; then # which is ECS's word for a task that it does not know (yet)
             unanswered=0
             IFS=$'\t' read -r status exit_code stopped <<< "$answer"
             [[ $status != STOPPED ]] || return 0

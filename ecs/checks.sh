@@ -2,19 +2,35 @@
 # What deploy.sh looks at before it builds anything: each check stops it with the command that helps.
 # Sourced by it, after aws.sh.
 
-check_account() { # The role that ECS works with, and enough of Fargate.
-    local answer
+check_account() { # The account of the parameters, the role that ECS works with, and enough of Fargate.
+    local answer error
+    check_identity
     # ECS cannot make its first cluster without it, and makes it too late by itself.
-    if answer=$(ask '<role>' aws iam get-role --role-name AWSServiceRoleForECS \
-        --query Role.Arn --output text 2>&1); then
+    if learn '<role>' aws iam get-role --role-name AWSServiceRoleForECS --query Role.Arn --output text; then
         echo "$answer"
-    elif [[ $answer == *NoSuchEntity* ]]; then
+    elif [[ $error == *NoSuchEntity* ]]; then
         run aws iam create-service-linked-role --aws-service-name ecs.amazonaws.com
     else
-        echo "$answer" >&2
+        echo "$error" >&2
         return 1
     fi
     check_quota
+}
+
+check_identity() { # Another profile or region would get half a shop before anything there is missed.
+    local account who name region owner asked
+    read -r account who <<< "$(ask $'<account>\t<who>' aws sts get-caller-identity --query '[Account, Arn]' --output text)"
+    [[ -n $account ]] || return 1
+    echo "$account $who"
+    $dry_run && return
+    for name in LoadBalancerArn TargetGroupArn HttpsListenerArn; do
+        IFS=: read -r _ _ _ region owner _ <<< "$(parameter "$name" '')"
+        [[ -n $owner ]] || continue
+        [[ $owner == "$account" ]] || stop "$name is of account $owner, these credentials are of $account"
+        for asked in "${AWS_REGION:-$region}" "${AWS_DEFAULT_REGION:-$region}"; do
+            [[ $asked == "$region" ]] || stop "$name is in $region, and this would deploy to $asked: export AWS_REGION=$region AWS_DEFAULT_REGION=$region"
+        done
+    done
 }
 
 check_quota() { # Warns where the most tasks that may run, twice in a deployment, are more than allowed.
@@ -31,7 +47,7 @@ check_quota() { # Warns where the most tasks that may run, twice in a deployment
 
 # A task reads its secrets when it starts, so a new value has to make new tasks: they carry a label with this.
 check_secrets() { # Each secret that a task asks for has a value, and stays. Sets `secrets_version`.
-    local answer providers secret arn deleted current changed
+    local answer providers accepted secret arn deleted current replaced changed
     local secrets=(SECRET_KEY EMAIL_URL) missing=() leaving=() changes=()
     failing='the secrets'
     if [[ -z $(parameter DatabaseHost '') ]]; then
@@ -42,8 +58,9 @@ check_secrets() { # Each secret that a task asks for has a value, and stays. Set
         secrets+=(SERVICES_PASSWORD)
     fi
     providers=$(parameter PaymentProviders midtrans,xendit)
-    [[ $providers != *midtrans* ]] || secrets+=(MIDTRANS_SERVER_KEY)
-    [[ $providers != *xendit* ]] || secrets+=(XENDIT_CALLBACK_TOKEN XENDIT_SECRET_KEY)
+    accepted=$(parameter AcceptPrevious '')
+    [[ $providers,$accepted != *midtrans* ]] || secrets+=(MIDTRANS_SERVER_KEY)
+    [[ $providers,$accepted != *xendit* ]] || secrets+=(XENDIT_CALLBACK_TOKEN XENDIT_SECRET_KEY)
     [[ $(parameter BuyerTokens false) != true ]] || secrets+=(BUYER_TOKEN_SECRETS)
     secrets=("${secrets[@]/#/$prefix/}")
     for arn in "$(parameter DatabaseSecretArn '')" "$(parameter ServicesDatabaseSecretArn '')"; do
@@ -51,9 +68,14 @@ check_secrets() { # Each secret that a task asks for has a value, and stays. Set
         [[ $arn != *":secret:$prefix/"* ]] || secrets+=("$arn")
     done
     for secret in "${secrets[@]}"; do
-        answer=$(ask $'None\tTrue\tNone' aws secretsmanager describe-secret --secret-id "$secret" --output text \
-            --query "[DeletedDate, contains(values(VersionIdsToStages || \`{}\`)[], 'AWSCURRENT'), LastChangedDate]")
-        read -r deleted current changed <<< "$answer"
+        answer=$(ask $'None\tTrue\tTrue\tNone' aws secretsmanager describe-secret --secret-id "$secret" --output text \
+            --query "[DeletedDate, contains(values(VersionIdsToStages || \`{}\`)[], 'AWSCURRENT'), contains(values(VersionIdsToStages || \`{}\`)[], 'AWSPREVIOUS'), LastChangedDate]")
+        read -r deleted current replaced changed <<< "$answer"
+        # A task that asks for a version that there is not does not start.
+        case ,$accepted,$secret,$replaced in
+            *,midtrans,*/MIDTRANS_SERVER_KEY,False | *,xendit,*/XENDIT_CALLBACK_TOKEN,False)
+                stop "AcceptPrevious=$accepted: $secret has had one value only. Put the new one first, or take the line out" ;;
+        esac
         [[ $current == True ]] || missing+=("$secret")
         [[ $deleted == None ]] || leaving+=("$secret")
         changes+=("$secret=$changed")
@@ -81,7 +103,7 @@ check_load_balancer() { # A certificate for each host, a right target group. Set
         --query 'TargetGroups[0].[TargetType, HealthCheckPath]')
     read -r type path <<< "$answer"
     [[ $type == ip ]] || stop "the target group's type is $type: Fargate needs one of type ip (aws elbv2 create-target-group --target-type ip …)"
-    [[ $path != /readyz ]] || stop "the target group checks /readyz, so a slow database would replace every task: aws elbv2 modify-target-group --target-group-arn $group --health-check-path /healthz"
+    [[ $path == /healthz ]] || stop "the target group checks $path. /healthz alone is answered by each task that is well, also where the database is slow: aws elbv2 modify-target-group --target-group-arn $group --health-check-path /healthz"
     failing='the certificate'
     answer=$(ask '<listener>' aws elbv2 describe-listeners --load-balancer-arn "$balancer" --output text \
         --query "Listeners[?Protocol=='HTTPS'].[ListenerArn]")

@@ -15,7 +15,7 @@ any failure, and at the same commit: what is done already is not done twice.
 END
 }
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+here=$(CDPATH='' cd -- "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 program=deploy dry_run=false image='' url='' failing='the start' previous='' task=''
 # shellcheck source=ecs/aws.sh
 source "$here/aws.sh"
@@ -38,18 +38,27 @@ parameters_file=$1
 read_parameters "$parameters_file"
 hosts=$(parameter AllowedHosts '')
 [[ -n $hosts ]] || stop "$parameters_file lacks AllowedHosts"
+commas=${hosts//[!,]/}
+((${#commas} < 3)) || stop "AllowedHosts names $((${#commas} + 1)) hosts: a rule of the load balancer takes three beside the two paths of the admin"
 foundation=$(parameter Foundation false)
 [[ $foundation == true || -n $(parameter PrivateSubnetIds '') ]] \
     || stop "$parameters_file lacks PrivateSubnetIds (or Foundation=true, which makes them)"
 url=${url:-https://${hosts%%,*}}
 architecture=$(parameter CpuArchitecture X86_64)
+if [[ $image == *.dkr.ecr.*/"$prefix":* ]]; then # whose tags say what they were built for, see below
+    built_for=$([[ $image == *-arm64 ]] && echo ARM64 || echo X86_64)
+    [[ $built_for == "$architecture" ]] \
+        || stop "$image is built for $built_for: with it goes CpuArchitecture=$built_for"
+fi
 
 if ! $dry_run; then
     for program_needed in aws curl $([[ -n $image ]] || echo docker git); do
         command -v "$program_needed" > /dev/null || stop "$program_needed is not installed"
     done
-    if [[ -z $image && -n $(git -C "$here" status --porcelain) ]]; then
-        stop "commit first, the image is named after the commit"
+    if [[ -z $image ]]; then
+        changes=$(git -C "$here" status --porcelain) \
+            || stop "the image is named after the commit, and this is no clone: use one, or give --image"
+        [[ -z $changes ]] || stop "commit first, the image is named after the commit"
     fi
 fi
 
@@ -98,16 +107,16 @@ trap 'exit 143' TERM HUP
 
 step "Account"
 failing='the account'
-run aws sts get-caller-identity --output text
-$dry_run || previous=$(deployed_image api)
 check_account
+$dry_run || previous=$(deployed_image api)
 
 if [[ $foundation == true ]]; then
     step "Foundation"
     # What is protected against deletion could not be rolled back, were its creation to fail half way.
     failing="stack $prefix-foundation"
     make_way "$prefix-foundation"
-    [[ $(stack_status "$prefix-foundation") != NONE ]] || stack foundation DeletionProtection=false
+    status=$(stack_status "$prefix-foundation")
+    [[ $status != NONE ]] || stack foundation DeletionProtection=false
     stack foundation "DeletionProtection=$(parameter DeletionProtection true)"
     add_foundation
 fi
@@ -121,7 +130,7 @@ check_secrets
 check_load_balancer
 check_database
 stack routing "HttpsListenerArn=$https_listener"
-[[ $(parameter Waf true) != true ]] || stack waf
+if [[ $(parameter Waf true) == true ]]; then stack waf; else no_stack waf; fi
 
 step "Image"
 repository=$(output registry RepositoryUri)

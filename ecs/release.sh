@@ -3,11 +3,13 @@
 # Sourced by it, after aws.sh.
 
 is_pushed() { # TAG ANSWER_OF_A_DRY_RUN: whether the registry has it. Stops where that cannot be known.
-    local answer
-    answer=$(ask "$2" aws ecr describe-images --repository-name "$prefix" \
-        --image-ids "imageTag=$1" --query 'imageDetails[0].imageDigest' --output text 2>&1) || true
-    [[ $answer != sha256:* ]] || return 0
-    [[ $answer == *ImageNotFoundException* ]] || stop "$answer"
+    local answer error
+    if learn "$2" aws ecr describe-images --repository-name "$prefix" \
+        --image-ids "imageTag=$1" --query 'imageDetails[0].imageDigest' --output text; then
+        [[ $answer == sha256:* ]]
+        return
+    fi
+    [[ $error == *ImageNotFoundException* ]] || stop "$error"
     return 1
 }
 
@@ -45,14 +47,18 @@ migrate() { # Runs the migration of the new image to its end; one that still run
 }
 
 await_services() { # Waits until both services run the new release and nothing else, half an hour at most.
-    local answer name state reason running desired steady waited=0
+    local answer name state reason running desired steady waited=0 unanswered=0
     failing='the services'
     $dry_run || echo "waiting until both services are steady"
     while true; do
-        answer=$(ask $'<service>\tCOMPLETED\t1\t1\t' aws ecs describe-services --cluster "$prefix" \
-            --services "$prefix-worker" "$prefix-api" --output text --query \
-            "services[].[serviceName, deployments[?status=='PRIMARY']|[0].rolloutState, runningCount, desiredCount, deployments[?status=='PRIMARY']|[0].rolloutStateReason]")
         steady=true
+        if answer=$(ask $'<service>\tCOMPLETED\t1\t1\t' aws ecs describe-services --cluster "$prefix" \
+            --services "$prefix-worker" "$prefix-api" --output text --query \
+            "services[].[serviceName, deployments[?status=='PRIMARY']|[0].rolloutState, runningCount, desiredCount, deployments[?status=='PRIMARY']|[0].rolloutStateReason]"); then
+            unanswered=0
+        elif ((++unanswered == 10)); then
+            stop "AWS does not say how the services go"
+        fi
         while IFS=$'\t' read -r name state running desired reason; do
             [[ $state != FAILED ]] || stop "$name failed: $reason"
             [[ $state == COMPLETED && $running == "$desired" ]] || steady=false

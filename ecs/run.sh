@@ -14,7 +14,7 @@ A variable for this one run: ENVIRONMENT='NAME=VALUE' ecs/run.sh …
 END
 }
 
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+here=$(CDPATH='' cd -- "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 program=run started_by=run dry_run=false
 # shellcheck source=ecs/aws.sh
 source "$here/aws.sh"

@@ -1,13 +1,16 @@
 """The release before and this one share a database and a queue, as while a deployment goes on.
 
 The database has this release's schema: what a migration breaks for the old code, or the new code
-for the old one's rows and messages, breaks here. After a way back all of it is the old code's.
+for the old one's rows and messages, breaks here. After a way back all of it is the old code's, and
+its API and worker log in as the services' role, of which the old code may know nothing.
 """
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
@@ -19,12 +22,15 @@ from skincare.local.outsiders import Buyer, Midtrans
 from skincare.local.sqs import free_port
 from skincare.local.stack import START_SECONDS, STOP_SECONDS, WORKER, Stack
 from skincare.local.supervised import Supervised
+from skincare.operations.management.commands import services_role
 from skincare.sqs.queues import depth
+from tests.integration.operations.test_services_role import of_user
 from tests.release.previous import previous_release
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 RELEASES = ("old", "new")
+SERVICES_PASSWORD = "a-password-of-the-services"
 #: How the release before is started; it is not told of what came after it.
 OLD_WEB = (sys.executable, "-m", "gunicorn", "skincare.wsgi", "--workers=1", "--threads=4")
 SKU = "CLN-GEL-100"
@@ -44,7 +50,16 @@ class SideBySide(Stack):
     def _own_environment(self, endpoint: str) -> dict[str, str]:
         # The release before asks nobody, and does not know what waits for an answer: so the
         # deployment after it does not ask either (ecs/README.md).
-        return super()._own_environment(endpoint) | {"PROVIDERS_ASKED": "none"}
+        return super()._own_environment(endpoint) | {
+            "PROVIDERS_ASKED": "none",
+            "SERVICES_PASSWORD": SERVICES_PASSWORD,
+        }
+
+    @property
+    def services_url(self) -> str:
+        """What the templates have API and worker log in with, whatever their release."""
+        database = urlsplit(self.database_url).path.removeprefix("/")
+        return of_user(self.database_url, services_role.ROLE, SERVICES_PASSWORD, database=database)
 
     def url(self, release: str) -> str:
         return self.web_url if release == "new" else self.old_url
@@ -53,7 +68,7 @@ class SideBySide(Stack):
         return Supervised(
             command,
             name=f"the old {name}",
-            env=self.environment,
+            env=self.environment | {"DATABASE_URL": self.services_url},
             cwd=self.tree,
             log=self.folder / f"old-{name}.log",
             grace=STOP_SECONDS,
@@ -162,3 +177,29 @@ def test_a_checkout_that_is_tried_again_at_the_other_release_makes_no_second_ord
     assert made.status_code == 201, made.text
     assert again.ok, again.text
     assert again.json()["order_id"] == made.json()["order_id"]
+
+
+def test_the_migration_of_the_way_back_undoes_nothing_and_knows_no_password(
+    stack: SideBySide,
+) -> None:
+    def state() -> list[object]:
+        with stack.connect() as database:
+            return [
+                database.execute("SELECT app, name FROM django_migrations ORDER BY id").fetchall(),
+                # So it is not changed while an image runs that is older than `services_role`.
+                database.execute(
+                    "SELECT rolpassword FROM pg_authid WHERE rolname = %s", [services_role.ROLE]
+                ).fetchall(),
+            ]
+
+    before = state()
+    subprocess.run(
+        [sys.executable, "manage.py", "migrate", "--no-input"],
+        env=stack.environment | {"SERVICES_PASSWORD": SERVICES_PASSWORD[::-1]},
+        cwd=stack.tree,
+        check=True,
+        capture_output=True,
+    )
+
+    assert before[1], "the newer release made the role"
+    assert state() == before

@@ -116,6 +116,8 @@ class Cloud:
     secrets: set[str] = field(default_factory=set)
     changed: dict[str, float] = field(default_factory=dict)
     """Secrets that were given another value, and when."""
+    replaced: set[str] = field(default_factory=set)
+    """Secrets that have had a value before."""
     leaving: set[str] = field(default_factory=set)
     """Secrets that are scheduled for deletion."""
     most_change_sets: int = 1000
@@ -126,6 +128,8 @@ class Cloud:
     migration_seconds: int = 30
     migration_exit: int | None = 0
     migration_reason: str = "Essential container in task exited"
+    unknown_seconds: int = 0
+    """For so long ECS does not know a task that was started."""
     placed_at_try: int = 1
     """The first tries of run-task place nothing."""
     sick: set[str] = field(default_factory=set)
@@ -134,6 +138,12 @@ class Cloud:
     """Images whose service is never steady, and which CloudFormation waits for for three hours."""
     unsteady: bool = False
     """The services are never steady after CloudFormation said they were."""
+    number: str = "123456789012"
+    """Of the account that the credentials are of."""
+    warning: str = ""
+    """What the AWS CLI writes to its standard error beside each answer."""
+    is_clone: bool = True
+    """Whether the scripts are in a clone of a repository."""
     service_role: bool = True
     vcpus: float = 100.0
     certificate: str = "ISSUED"
@@ -177,6 +187,8 @@ class Cloud:
 
     def _git(self, arguments: Sequence[str]) -> str:
         text = " ".join(arguments)
+        if not self.is_clone:
+            raise Refused("fatal: not a git repository (or any of the parent directories)\n", 128)
         if "--short=12" in text:
             return f"{COMMIT[:12]}\n"
         if "rev-parse" in text:
@@ -215,8 +227,8 @@ class Cloud:
 
     # -- account -----------------------------------------------------------------------------------
 
-    def _sts_get_caller_identity(self, _: Mapping[str, str]) -> str:
-        return "123456789012\tarn:aws:iam::123456789012:user/you\tAIDAEXAMPLE\n"
+    def _sts_get_caller_identity(self, _: Mapping[str, str]) -> Any:
+        return {"Account": self.number, "Arn": f"arn:aws:iam::{self.number}:user/you"}
 
     def _iam_get_role(self, _: Mapping[str, str]) -> Any:
         if not self.service_role:
@@ -413,7 +425,9 @@ class Cloud:
         name = options["secret-id"]
         found: dict[str, Any] = {"Name": name, "LastChangedDate": self.changed.get(name, 1.5)}
         if name in self.secrets or name.partition("/")[2] in MADE_SECRETS:
-            found["VersionIdsToStages"] = {"1": ["AWSCURRENT"]}
+            found["VersionIdsToStages"] = {"2": ["AWSCURRENT"]}
+        if name in self.replaced:
+            found["VersionIdsToStages"]["1"] = ["AWSPREVIOUS"]
         if name in self.leaving:
             found["DeletedDate"] = 1764460800.0
         return found
@@ -468,6 +482,8 @@ class Cloud:
 
     def _ecs_describe_tasks(self, options: Mapping[str, str]) -> Any:
         task = self.tasks[options["tasks"]]
+        if self.now < task.begins + self.unknown_seconds:
+            return {"tasks": [], "failures": [{"arn": options["tasks"], "reason": "MISSING"}]}
         ended = self.now >= task.ends
         container = {"name": task.family.removeprefix("skincare-"), "exitCode": task.exit_code}
         return {
@@ -591,7 +607,11 @@ def account(folder: Path, parameters: str) -> Iterator[Deployer]:
             count = int(self._text())
             name = self._text()
             try:
-                answer = (0, cloud.program(name, [self._text() for _ in range(count)]), "")
+                answer = (
+                    0,
+                    cloud.program(name, [self._text() for _ in range(count)]),
+                    cloud.warning if name == "aws" else "",
+                )
             except Refused as refusal:
                 answer = (refusal.code, "", str(refusal))
             self.wfile.write("{}\n{}\x1e{}".format(*answer).encode())

@@ -1,5 +1,6 @@
 """deploy.sh on an account that knows AWS's rules: again and again, and after every failure."""
 
+import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ecs.template import load, names
+from ecs.template import FOLDER, load, names
 from tests.integration.ecs.cloud import (
     COMMIT,
     FOUNDATION,
@@ -120,6 +121,22 @@ def test_an_image_of_the_other_architecture_has_a_tag_of_its_own(
     assert cloud.stacks["skincare-worker"].parameters["Image"] == f"{IMAGE}-arm64"
 
 
+@pytest.mark.parametrize(
+    ("architecture", "tag"), [("ARM64", TAG), ("X86_64", f"{TAG}-arm64")], ids=["x86", "arm"]
+)
+def test_the_way_back_to_an_image_of_the_other_architecture_says_what_goes_with_it(
+    deployer: Deployer, architecture: str, tag: str
+) -> None:
+    deployer.parameters.write_text(f"{PARAMETERS}CpuArchitecture={architecture}\n")
+
+    done = deployer.deploy("--image", f"{REGISTRY}/skincare:{tag}")
+
+    other = {"ARM64": "X86_64", "X86_64": "ARM64"}[architecture]
+    assert done.returncode == 1
+    assert f"is built for {other}: with it goes CpuArchitecture={other}" in done.stderr
+    assert deployer.cloud.calls == []
+
+
 def test_whoever_pushes_second_uses_the_image_that_is_there(
     deployer: Deployer, cloud: Cloud
 ) -> None:
@@ -210,6 +227,11 @@ def test_what_an_editor_adds_to_the_parameters_reaches_no_value(
         ("AdminHost=kantor\u200b.shop.example", "a character that cannot be seen"),
         ("AdminHost=kantor.shop.example\rAdminCidrs=10.0.0.0/8", "a character that cannot be seen"),
         ("AdminHost = kantor.shop.example", "without blanks around the ="),
+        ("AdminCidrs=203.0.113.0/24, 198.51.100.0/24", "no blanks in the value of AdminCidrs"),
+        (
+            "CorsAllowedOrigins=https://shop.example https://m.shop.example",
+            "no blanks in the value",
+        ),
     ],
 )
 def test_a_line_that_would_be_ignored_or_misread_is_refused_with_its_number(
@@ -269,6 +291,103 @@ def test_each_stack_is_given_each_default_as_its_template_has_it(
                 assert stack.parameters[name] == str(definition["Default"]), name
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "complaint"),
+    [
+        (
+            "AllowedHosts=api.shop.example",
+            "AllowedHosts=a.shop.example,b.shop.example,c.shop.example,d.shop.example",
+            "AllowedHosts names 4 hosts: a rule of the load balancer takes three",
+        ),
+        ("AllowedHosts=api.shop.example\n", "", "lacks AllowedHosts"),
+        ("PrivateSubnetIds=", "#PrivateSubnetIds=", "lacks PrivateSubnetIds"),
+    ],
+)
+def test_what_no_template_would_take_is_refused_before_any_call(
+    deployer: Deployer, before: str, after: str, complaint: str
+) -> None:
+    deployer.parameters.write_text(PARAMETERS.replace(before, after))
+
+    done = deployer.deploy()
+
+    assert done.returncode == 1
+    assert complaint in done.stderr
+    assert deployer.cloud.calls == []
+
+
+# -- Where it runs ---------------------------------------------------------------------------------
+
+
+def test_a_warning_of_the_cli_is_no_answer(deployer: Deployer, cloud: Cloud) -> None:
+    # CLI 1 writes one beside each answer where its Python is old.
+    cloud.warning = "/usr/lib/python3/compat.py:90: PythonDeprecationWarning: upgrade\n  warn()\n"
+    cloud.fail.append("cloudformation deploy --stack-name skincare-queues ")
+
+    failed, again, third = deployer.deploy(), deployer.deploy(), deployer.deploy()
+
+    assert failed.returncode != 0
+    assert "is ROLLBACK_COMPLETE" in again.stdout
+    assert (again.returncode, third.returncode) == (0, 0), again.stderr + third.stderr
+    assert len(deployer.made("docker build")) == 1
+
+
+def test_the_cli_opens_no_pager_and_asks_the_region_for_a_roles_credentials(
+    deployer: Deployer,
+) -> None:
+    (deployer.folder / "bin" / "curl").write_text(
+        '#!/bin/bash\necho "pager=[$AWS_PAGER] sts=$AWS_STS_REGIONAL_ENDPOINTS"\n'
+    )
+
+    done = deployer.deploy(AWS_PAGER="less", AWS_STS_REGIONAL_ENDPOINTS="legacy")
+
+    assert "pager=[] sts=regional" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("region", "number", "complaint"),
+    [
+        ("us-east-1", "123456789012", "export AWS_REGION=ap-southeast-3 AWS_DEFAULT_REGION=ap-"),
+        ("ap-southeast-3", "210987654321", "these credentials are of 210987654321"),
+    ],
+)
+def test_another_account_or_region_gets_no_half_shop(
+    deployer: Deployer, cloud: Cloud, region: str, number: str, complaint: str
+) -> None:
+    cloud.number = number
+
+    done = deployer.deploy(AWS_REGION=region)
+
+    assert done.returncode == 1
+    assert complaint in done.stderr
+    assert cloud.stacks == {}
+
+
+def test_a_folder_that_is_no_clone_is_told_before_any_call(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    cloud.is_clone = False
+
+    done, with_image = deployer.deploy(), deployer.deploy("--image", "example/skincare:one")
+
+    assert done.returncode == 1
+    assert "this is no clone: use one, or give --image" in done.stderr
+    assert with_image.returncode == 0, with_image.stderr
+
+
+def test_it_runs_from_any_folder_and_where_cd_says_where_it_went(deployer: Deployer) -> None:
+    shell = f'cd "{FOLDER.parent}" && ecs/deploy.sh --dry-run "{deployer.parameters}"'
+    for environment in ({}, {"CDPATH": f".:{FOLDER.parent}"}):
+        done = subprocess.run(
+            ["bash", "-c", shell],
+            env={"PATH": "/usr/bin:/bin", **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        assert done.returncode == 0, done.stderr
+
+
 # -- What has to be there --------------------------------------------------------------------------
 
 
@@ -297,6 +416,9 @@ def test_too_small_a_quota_is_told_with_the_command_that_raises_it(deployer: Dep
         ("certificate", "PENDING_VALIDATION", "no issued certificate of the HTTPS listener"),
         ("certified", ("shop.example",), "is for api.shop.example"),
         ("health_path", "/readyz", "--health-check-path /healthz"),
+        # What the CLI makes where nobody names one, and what a group that checks by TCP has.
+        ("health_path", "/", "the target group checks /. /healthz alone"),
+        ("health_path", None, "--health-check-path /healthz"),
         ("target_type", "instance", "the target group's type is instance"),
         ("listeners", 0, "the load balancer has no HTTPS listener"),
         ("database", "creating", "the database shop is creating"),
@@ -369,6 +491,39 @@ def test_the_firewall_can_be_left_to_others(deployer: Deployer, cloud: Cloud) ->
 
     assert deployer.deploy().returncode == 0
     assert "skincare-waf" not in cloud.stacks
+
+
+def test_a_firewall_that_is_no_longer_wanted_is_removed(deployer: Deployer, cloud: Cloud) -> None:
+    deployer.deploy()
+    assert "skincare-waf" in cloud.stacks
+    deployer.parameters.write_text(f"{PARAMETERS}Waf=false\n")
+
+    assert deployer.deploy().returncode == 0
+    assert "skincare-waf" not in cloud.stacks
+
+
+@pytest.mark.parametrize(
+    ("accepted", "secret"),
+    [
+        ("midtrans", "MIDTRANS_SERVER_KEY"),
+        ("xendit", "XENDIT_CALLBACK_TOKEN"),
+        ("midtrans,xendit", "XENDIT_CALLBACK_TOKEN"),
+    ],
+)
+def test_the_last_value_of_a_secret_is_accepted_only_where_there_is_one(
+    deployer: Deployer, cloud: Cloud, accepted: str, secret: str
+) -> None:
+    deployer.parameters.write_text(f"{PARAMETERS}AcceptPrevious={accepted}\n")
+    cloud.replaced |= {"skincare/MIDTRANS_SERVER_KEY", "skincare/XENDIT_CALLBACK_TOKEN"}
+    cloud.replaced.remove(f"skincare/{secret}")
+
+    refused = deployer.deploy()
+    cloud.replaced.add(f"skincare/{secret}")
+    done = deployer.deploy()
+
+    assert refused.returncode == 1
+    assert f"skincare/{secret} has had one value only" in refused.stderr
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_secret_that_is_about_to_be_deleted_is_told_with_the_command_that_keeps_it(
@@ -483,6 +638,50 @@ def test_a_migration_that_ecs_cannot_place_is_tried_again_and_then_told(
     assert len(cloud.tasks) == 1
 
 
+@pytest.mark.parametrize("script", ["deploy.sh", "run.sh"])
+def test_a_task_that_ecs_refuses_to_start_is_waited_for_by_nobody(
+    deployer: Deployer, cloud: Cloud, script: str
+) -> None:
+    deployer.deploy()
+    before = (cloud.now, len(cloud.tasks))
+    cloud.calls.clear()
+    cloud.fail.append("ecs run-task")
+
+    arguments = [str(deployer.parameters)]
+    if script == "run.sh":
+        arguments += ["api", "manage", "check"]
+    done = deployer.run(script, *arguments)
+
+    assert done.returncode == 1
+    assert "An error occurred (Broken)" in done.stderr
+    assert "ECS started no" in done.stderr
+    assert "still runs. Deploy again" not in done.stderr
+    assert (cloud.now, len(cloud.tasks)) == before
+    assert deployer.made("ecs describe-tasks") == []
+
+
+def test_a_task_that_ecs_does_not_know_yet_is_asked_for_again(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    cloud.unknown_seconds = 25
+
+    done = deployer.deploy()
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_task_that_ecs_never_knows_is_not_waited_for_for_ever(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    cloud.unknown_seconds, cloud.migration_seconds = 600 * MINUTE, 600 * MINUTE
+
+    done = deployer.deploy()
+
+    assert done.returncode == 1
+    assert "AWS does not say how" in done.stderr
+    assert cloud.now < 10 * MINUTE
+
+
 @pytest.mark.parametrize(
     ("exit_code", "reason"),
     [
@@ -540,10 +739,23 @@ def test_credentials_that_end_during_a_migration_leave_it_to_the_next_run(
     assert_never_two_migrations_at_once(cloud)
 
 
-def test_one_answer_that_does_not_come_ends_no_wait(deployer: Deployer) -> None:
-    deployer.cloud.fail.append("ecs describe-tasks")
+@pytest.mark.parametrize("call", ["ecs describe-tasks", "ecs describe-services"])
+def test_one_answer_that_does_not_come_ends_no_wait(deployer: Deployer, call: str) -> None:
+    deployer.cloud.fail.append(call)
 
     assert deployer.deploy().returncode == 0
+
+
+def test_services_of_which_aws_says_nothing_are_not_waited_for_for_ever(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    cloud.fail += ["ecs describe-services"] * 20
+
+    done = deployer.deploy()
+
+    assert done.returncode == 1
+    assert "AWS does not say how the services go" in done.stderr
+    assert cloud.now < 10 * MINUTE
 
 
 # -- Stacks and services ---------------------------------------------------------------------------
@@ -579,12 +791,13 @@ def test_a_stack_that_could_not_even_be_rolled_back_is_told_with_the_command(
     assert cloud.stacks["skincare-api"].status in ("CREATE_COMPLETE", "UPDATE_COMPLETE")
 
 
-def test_what_an_interrupted_deletion_or_review_left_is_no_obstacle(
-    deployer: Deployer, cloud: Cloud
+@pytest.mark.parametrize("state", ["DELETE_FAILED", "CREATE_FAILED", "ROLLBACK_FAILED"])
+def test_what_an_interrupted_deletion_or_creation_left_is_no_obstacle(
+    deployer: Deployer, cloud: Cloud, state: str
 ) -> None:
     deployer.deploy()
     worker, api = (cloud.stacks[f"skincare-{name}"] for name in ("worker", "api"))
-    worker.status = "DELETE_FAILED"
+    worker.status = state
     api.status, api.later, api.busy_until = "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE", cloud.now + 90
 
     done = deployer.deploy()

@@ -69,4 +69,5 @@ DOCUMENTED: Final[Mapping[tuple[str, str], Documented]] = {
     ("AWS/ApplicationELB", "HealthyHostCount"): Documented(_sets(*_TARGETS), "Count"),
     # https://docs.aws.amazon.com/scheduler/latest/UserGuide/monitoring-cloudwatch.html
     ("AWS/Scheduler", "TargetErrorCount"): Documented(_sets("ScheduleGroup"), "Count", _SUM),
+    ("AWS/Scheduler", "InvocationDroppedCount"): Documented(_sets("ScheduleGroup"), "Count", _SUM),
 }

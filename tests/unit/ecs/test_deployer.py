@@ -153,6 +153,31 @@ def test_only_the_approved_environment_of_the_repository_takes_the_role() -> Non
     assert credentials["role-duration-seconds"] <= asked
 
 
+@pytest.mark.parametrize(
+    ("repository", "fits"),
+    [
+        ("you/shop", True),
+        ("you-1@123456/my.shop_2@456789", True),
+        ("you@/shop@456789", False),
+        ("you@123456/shop", False),
+        ("you/*", False),
+        ("*@1/*@2", False),
+        ("you/shop:environment:other", False),
+    ],
+)
+def test_a_repository_is_named_with_its_numbers_or_as_it_was_before_there_were_any(
+    repository: str, fits: bool
+) -> None:
+    # What GitHub says of one that is made today; an older one says its name alone.
+    pattern = load("deployer").parameters["GitHubRepository"]["AllowedPattern"]
+    assert bool(re.fullmatch(pattern, repository)) is fits
+    if fits:
+        role = deployed(GitHubRepository=repository).resource("deployer", "Deployer")
+        (statement,) = role["AssumeRolePolicyDocument"]["Statement"]
+        subject = statement["Condition"]["StringEquals"]["token.actions.githubusercontent.com:sub"]
+        assert subject == f"repo:{repository}:environment:production"
+
+
 def test_cloudformation_may_make_all_that_the_templates_have() -> None:
     folder = next((ROOT / ".venv" / "ecs-lint").glob("lib/python3*/site-packages/cfnlint"), None)
     if folder is None:

@@ -63,6 +63,16 @@ def test_the_internet_reaches_the_load_balancer_and_nothing_else(foundation: Dep
     assert foundation.resource("foundation", "Database")["PubliclyAccessible"] is False
 
 
+@pytest.mark.parametrize("storage", ["20", "100", "6000"])
+def test_the_disk_may_grow_tenfold_whatever_it_begins_with(storage: str) -> None:
+    # AWS takes no limit below 110 % of what there is, and none above 65,536 GiB.
+    database = deployed(**PARAMETERS, DatabaseStorage=storage).resource("foundation", "Database")
+
+    assert database["MaxAllocatedStorage"] == f"{storage}0"
+    assert int(database["MaxAllocatedStorage"]) <= 65_536
+    assert load("foundation").parameters["DatabaseStorage"]["MaxValue"] == 6000
+
+
 def test_plain_http_is_redirected_and_tls_is_1_2_or_newer(foundation: Deployed) -> None:
     https = foundation.resource("foundation", "HttpsListener")
     http = foundation.resource("foundation", "HttpListener")

@@ -2,6 +2,7 @@
 
 import re
 import runpy
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,33 @@ def container(task: str) -> dict[str, Any]:
 def test_the_command_is_one_of_the_images(task: str, command: str) -> None:
     assert container(task)["Command"] == [command]
     assert re.search(rf"^\s*{command}\)", ENTRYPOINT, re.MULTILINE)
+
+
+def test_what_a_shell_reads_ends_its_lines_with_lf_on_windows_too(tmp_path: Path) -> None:
+    files = [
+        *(path for path in (ROOT / "ecs").iterdir() if path.is_file()),
+        ROOT / "docker" / "entrypoint.sh",
+        ROOT / ".gitattributes",
+    ]
+    for path in files:
+        copy = tmp_path / path.relative_to(ROOT)
+        copy.parent.mkdir(exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+
+    def git(*arguments: str) -> None:
+        as_on_windows = ["-c", "core.autocrlf=true", "-c", "core.eol=crlf"]
+        subprocess.run(
+            ["git", "-C", tmp_path, *as_on_windows, *arguments], check=True, capture_output=True
+        )
+
+    git("init")
+    git("add", ".")
+    for path in files:
+        (tmp_path / path.relative_to(ROOT)).unlink()
+    git("checkout-index", "--all")
+
+    for path in files:
+        assert b"\r" not in (tmp_path / path.relative_to(ROOT)).read_bytes(), path.name
 
 
 def test_the_image_listens_where_the_load_balancer_asks() -> None:

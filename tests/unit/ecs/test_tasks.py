@@ -244,6 +244,18 @@ def test_nothing_can_be_written_but_the_temporary_folder_and_nothing_is_privileg
 # -- The worker ------------------------------------------------------------------------------------
 
 
+def test_another_share_of_spot_replaces_the_tasks_with_it() -> None:
+    # "… making a change to a capacity provider strategy on a service that is already using one, you
+    # must force a new deployment": https://github.com/pipe-cd/pipecd/pull/6385
+    forced = [
+        deployed(WorkerSpotWeight=weight).resource("worker", "Service")["ForceNewDeployment"]
+        for weight in ("0", "3")
+    ]
+
+    assert all(force["EnableForceNewDeployment"] for force in forced)
+    assert len({force["ForceNewDeploymentNonce"] for force in forced}) == 2
+
+
 def test_a_stopping_worker_has_the_time_that_the_policy_says() -> None:
     policy = settings.SQS_POLICY
 

@@ -84,6 +84,8 @@ read_parameters() { # FILE: fills `parameters`; stops at a line that is not Key=
         parameters+=("$line")
     done < "$file"
     prefix=$(parameter Prefix skincare)
+    # The metrics of two environments in one account would add up in the alarms of both.
+    [[ $prefix == skincare || -n $(parameter EnvironmentName '') ]] || parameters+=("EnvironmentName=$prefix")
 }
 
 parameter() { # NAME DEFAULT: its value in the parameters file

@@ -61,8 +61,10 @@ if LOG_LEVEL not in ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"):
         f"LOG_LEVEL is {LOG_LEVEL[:40]!r}: set it to DEBUG, INFO, WARNING, ERROR or CRITICAL."
     )
 LOGGING_CONFIG = None  # Django's own; ours comes first, to report what is wrong with the rest
+# Two of production in one account are told apart by it: in metrics, logs and reports of errors.
+ENVIRONMENT_NAME = env.text("ENVIRONMENT_NAME") or APP_ENV
 configure_logging(
-    level=LOG_LEVEL, console=APP_ENV == "development", environment=APP_ENV, release=RELEASE
+    level=LOG_LEVEL, console=APP_ENV == "development", environment=ENVIRONMENT_NAME, release=RELEASE
 )
 
 
@@ -552,4 +554,4 @@ keep_secret(  # from all lines and reports
 if SENTRY_DSN:
     from skincare.telemetry.errors import start_sentry
 
-    start_sentry(dsn=SENTRY_DSN, environment=APP_ENV, release=RELEASE)
+    start_sentry(dsn=SENTRY_DSN, environment=ENVIRONMENT_NAME, release=RELEASE)

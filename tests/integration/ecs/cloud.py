@@ -485,7 +485,7 @@ class Cloud:
         if self.now < task.begins + self.unknown_seconds:
             return {"tasks": [], "failures": [{"arn": options["tasks"], "reason": "MISSING"}]}
         ended = self.now >= task.ends
-        container = {"name": task.family.removeprefix("skincare-"), "exitCode": task.exit_code}
+        container = {"name": task.family.rpartition("-")[2], "exitCode": task.exit_code}
         return {
             "tasks": [
                 {

@@ -388,6 +388,24 @@ def test_it_runs_from_any_folder_and_where_cd_says_where_it_went(deployer: Deplo
         assert done.returncode == 0, done.stderr
 
 
+def test_two_environments_in_one_account_share_no_name_and_no_metric(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    first = deployer.deploy("--image", "example/skincare:one")
+    cloud.secrets |= {secret.replace("/", "-staging/") for secret in OPERATORS_SECRETS}
+    deployer.parameters.write_text(f"{PARAMETERS}Prefix=skincare-staging\n")
+
+    second = deployer.deploy("--image", "example/skincare:one")
+
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    for template in ("worker", "api", "alarms-events", "alarms-queue", "dashboard"):
+        names = {
+            cloud.stacks[f"{prefix}-{template}"].parameters["EnvironmentName"]
+            for prefix in ("skincare", "skincare-staging")
+        }
+        assert names == {"production", "skincare-staging"}, template
+
+
 # -- What has to be there --------------------------------------------------------------------------
 
 

@@ -102,10 +102,15 @@ def test_a_metric_that_is_told_has_the_dimensions_that_the_alarms_watch() -> Non
     assert {"service", "environment"} in [set(found) for found in directive["Dimensions"]]
 
 
-def test_every_task_says_the_environment_that_the_alarms_watch(deployment: Deployed) -> None:
-    for task in ("api", "worker"):
+@pytest.mark.parametrize("name", ["production", "skincare-staging"])
+def test_every_task_says_the_environment_that_the_alarms_watch(name: str) -> None:
+    deployment = deployed(**LOAD_BALANCER, EnvironmentName=name)
+
+    for task in ("api", "worker", "migration"):
         (container,) = deployment.resource(task, "TaskDefinition")["ContainerDefinitions"]
-        assert {"Name": "APP_ENV", "Value": "production"} in container["Environment"]
+        assert {"Name": "ENVIRONMENT_NAME", "Value": name} in container["Environment"]
+    watched = [metric for metric in all_metrics(deployment) if metric[0] == NAMESPACE]
+    assert {dimensions["environment"] for _, _, dimensions in watched} == {name}
 
 
 def test_the_metrics_of_aws_are_of_our_queues_services_and_load_balancer(

@@ -1,10 +1,12 @@
 """`manage.py services_role`: the services' login changes rows, and nothing that guards them."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from io import StringIO
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
@@ -102,11 +104,18 @@ def test_a_short_password_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def owners_url() -> Iterator[str]:
-    """A database of an owner as ecs/README.md makes one, and as RDS does: no superuser."""
+    """A database of an owner that ecs/README.md makes, by whom RDS has: nobody is superuser."""
+    readme = (Path(settings.BASE_DIR) / "ecs" / "README.md").read_text()
+    (command,) = re.findall(r'^psql "\$ADMIN_URL" .*\n.*$', readme, re.MULTILINE)
+    statements = re.findall(r'-c "([^"]+)"', command)
+    assert len(statements) == 3
     with PostgresServer() as server:
-        with psycopg.connect(server.url, autocommit=True) as admin:
-            admin.execute(f"CREATE ROLE shop LOGIN CREATEROLE PASSWORD '{PASSWORD}'")
-            admin.execute("CREATE DATABASE shop OWNER shop")
+        with psycopg.connect(server.url, autocommit=True) as superuser:
+            superuser.execute("CREATE ROLE rds LOGIN CREATEROLE CREATEDB")
+        administrators = of_user(server.url, "rds", PASSWORD, database="postgres")
+        with psycopg.connect(administrators, autocommit=True) as administrator:
+            for statement in statements:
+                administrator.execute(statement.replace("skincare", "shop").replace("…", PASSWORD))
         yield of_user(server.url, "shop", PASSWORD, database="shop")
 
 

@@ -163,11 +163,11 @@ def test_the_owner_of_a_database_migrates_and_the_services_log_in_as_a_lesser_ro
     task: str, user: str, password: str
 ) -> None:
     given = {"DatabaseHost": "db.example", "DatabaseSecretArn": "arn:secret"}
-    definition = container(task, **given)
+    definition = container(task, **given, DatabasePort="6432")
     environment = {p["Name"]: p["Value"] for p in definition["Environment"]}
     secrets = {s["Name"]: s["ValueFrom"] for s in definition["Secrets"]}
 
-    assert environment["DATABASE_HOST"] == "db.example"
+    assert (environment["DATABASE_HOST"], environment["DATABASE_PORT"]) == ("db.example", "6432")
     assert (environment["DATABASE_NAME"], environment["DATABASE_USER"]) == ("skincare", user)
     assert secrets["DATABASE_PASSWORD"] == password
     assert "DATABASE_URL" not in secrets

@@ -56,9 +56,9 @@ if ! $dry_run; then
         command -v "$program_needed" > /dev/null || stop "$program_needed is not installed"
     done
     if [[ -z $image ]]; then
-        changes=$(git -C "$here" status --porcelain) \
+        uncommitted=$(git -C "$here" status --porcelain) \
             || stop "the image is named after the commit, and this is no clone: use one, or give --image"
-        [[ -z $changes ]] || stop "commit first, the image is named after the commit"
+        [[ -z $uncommitted ]] || stop "commit first, the image is named after the commit"
     fi
 fi
 

@@ -29,7 +29,7 @@ _RANGES: Final[Mapping[str, Range]] = {
     "RELAY_LEASE_SECONDS": Range(30, 3_600, "the rows of a relay that died wait for its end"),
     "RELAY_BATCHES_IN_FLIGHT": Range(1, 9, "each needs a connection of Celery's pool of ten"),
     "PUT_OFF_ENDS_AFTER_SECONDS": Range(60, 604_800, "an email that is later than that is no news"),
-    # A message may have 256 KiB; Celery's form of an event is base64 in base64.
+    # Celery's form of an event is a JSON text in a JSON text: up to twice as long.
     "EVENT_MAX_BYTES": Range(1_024, 131_072, "its message must fit into SQS's 256 KiB"),
     "OLDEST_EVENT_WARNING_SECONDS": Range(1, 86_400, "nobody looks at what waits less or longer"),
     "PRUNE_OUTBOX_DAYS": DAYS,

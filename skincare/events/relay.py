@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
 from celery import Celery
@@ -56,7 +56,7 @@ class _Row(NamedTuple):
     id: int
     event_id: str
     event_type: str
-    payload: dict[str, Any]
+    payload: str
     send_attempts: int
 
 
@@ -116,11 +116,7 @@ def _lease() -> tuple[list[_Row], datetime | None]:
         cursor.execute(_LEASE, parameters)
         found = cursor.fetchall()
     found.sort(key=lambda row: (row[5], row[0]))
-    rows = [
-        _Row(number, event_id, event_type, json.loads(payload), attempts)
-        for number, event_id, event_type, payload, attempts, _, _ in found
-    ]
-    return rows, found[0][6] if found else None
+    return [_Row(*columns[:5]) for columns in found], found[0][6] if found else None
 
 
 def _send(rows: Sequence[_Row], *, in_flight: int) -> tuple[dict[str, _Failure], set[int]]:
@@ -162,19 +158,25 @@ def _batches(rows: Sequence[_Row]) -> Iterator[list[_Row]]:
 
 def _send_batch(rows: Sequence[_Row]) -> dict[str, _Failure]:
     app: Celery = import_string(settings.CELERY_APP)
+    failures: dict[str, _Failure] = {}
     try:
         templates = [_template(app, task_for(row.event_type)) for row in rows]
         with app.producer_or_acquire() as producer, producer.channel.batch() as batch:
             for row, template in zip(rows, templates, strict=True):
-                body = template.fill(task_id=row.event_id, argument=row.payload)
-                batch.add(task_id=row.event_id, queue_url=template.queue_url, body=body)
+                try:
+                    body = template.fill(task_id=row.event_id, argument=json.loads(row.payload))
+                except (ValueError, RecursionError) as error:  # PostgreSQL takes more than Python
+                    text = f"{type(error).__name__}: {error}"
+                    failures[row.event_id] = _Failure(text, sender_fault=True)
+                else:
+                    batch.add(task_id=row.event_id, queue_url=template.queue_url, body=body)
     except Exception as error:  # whatever the client raises, the rows stay unsent
         log.warning("outbox_send_failed", error=type(error).__name__, exc_info=error)
         return {row.event_id: _Failure(type(error).__name__, sender_fault=False) for row in rows}
-    return {
-        event_id: _Failure(f"{failure.code}: {failure.message}", failure.sender_fault)
-        for event_id, failure in batch.failures.items()
-    }
+    for event_id, failure in batch.failures.items():
+        text = f"{failure.code}: {failure.message}"
+        failures[event_id] = _Failure(text, failure.sender_fault)
+    return failures
 
 
 @lru_cache(maxsize=32)
@@ -305,6 +307,7 @@ class Relay:
             relayed = run_once()
             in_flight = 1
             while relayed.sent and not self._stopped.is_set():
+                self._run_jobs()  # in a rush there may be no end of this for hours
                 if relayed.leaves_backlog:
                     # Go on faster, step by step; each batch in flight takes a client of SQS.
                     in_flight = min(in_flight * 2, settings.RELAY_BATCHES_IN_FLIGHT)
@@ -328,7 +331,7 @@ class Relay:
     def _run_jobs(self) -> None:
         now = time.monotonic()
         for job in _jobs:
-            if now >= job.due:
+            if now >= job.due and not self._stopped.is_set():
                 job.due = now + job.seconds
                 try:
                     job.run()

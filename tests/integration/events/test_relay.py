@@ -288,6 +288,60 @@ def test_a_failing_job_stops_neither_the_relay_nor_the_other_jobs(
     assert ran == ["fails", "works", "works"]
 
 
+def test_the_jobs_are_run_in_a_rush_that_does_not_end(
+    monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.RELAY_PAUSE_SECONDS = 0.0
+    ran: list[int] = []
+    monkeypatch.setattr(relay, "_jobs", [])
+    passing = Relay()
+
+    def goes_on() -> None:
+        ran.append(unsent())
+        if len(ran) == 5:
+            passing.stop()
+        published(1)  # the next look finds something again
+
+    relay.every(0, "goes on", goes_on)
+    published(1)
+    assert passing.run_pass()
+
+    assert ran == [0] * 5
+
+
+def test_a_relay_that_is_to_end_begins_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr(relay, "_jobs", [])
+    passing = Relay()
+    relay.every(0, "stops", passing.stop)
+    relay.every(0, "late", lambda: ran.append("late"))
+
+    assert passing.run_pass()
+
+    assert ran == []
+
+
+def test_a_row_of_which_no_message_can_be_made_fails_alone_and_is_put_off(
+    queue_pair: QueuePair, sqs_client: "SQSClient"
+) -> None:
+    events = published(25)
+    unreadable = events[12].event_id
+    with connection.cursor() as cursor:  # more digits than Python reads
+        cursor.execute(
+            """UPDATE events_outboxevent SET payload = '{"amount": 1e5000}' WHERE event_id = %s""",
+            [unreadable],
+        )
+
+    assert run_once() == Relayed(sent=24, failed=1)
+
+    row = OutboxEvent.objects.defer("payload").get(event_id=unreadable)
+    assert row.sent_at is None
+    assert row.last_error.startswith("ValueError")
+    assert row.next_attempt_at > timezone.now()
+    assert row.leased_until is None
+    assert set(task_ids(sqs_client, queue_pair.url)) == {e.event_id for e in events} - {unreadable}
+
+
 def relay_outbox(
     *arguments: str, url: str, endpoint: str, database: str
 ) -> "subprocess.Popen[str]":

@@ -18,7 +18,6 @@ from uuid import uuid4
 import structlog
 from celery.worker import state
 from django.conf import settings
-from django.db import Error as DatabaseError
 from django.db import connection
 from django.utils import timezone
 
@@ -84,11 +83,11 @@ class Reporter:
         WorkerReport.objects.filter(seen_at__lt=timezone.now() - FORGOTTEN_AFTER).delete()
 
     def _attempt(self, action: Any) -> None:
-        """Do it with a connection of its own; the worker works on where the database is away."""
+        """Do it with a connection of its own; whatever fails, the next report is tried."""
         try:
             action()
             self._is_down = False
-        except DatabaseError as error:
+        except Exception as error:  # the loop changes what we read, and the database may be away
             if not self._is_down:
                 log.warning("worker_report_not_written", error=type(error).__name__)
             self._is_down = True

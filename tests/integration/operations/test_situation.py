@@ -12,6 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from celery.worker import state
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import CommandError
@@ -23,6 +24,8 @@ from django.utils import timezone
 from orders.models import Order
 from skincare.events.models import OutboxEvent
 from skincare.events.outbox import publish
+from skincare.local.deadline import wait_until
+from skincare.operations import worker_reports
 from skincare.operations.models import WorkerReport
 from skincare.operations.situation import situation
 from skincare.operations.worker_reports import FORGOTTEN_AFTER, Reporter
@@ -201,6 +204,36 @@ def test_a_reporter_writes_its_row_and_takes_it_away(letters: Letters) -> None:
     reporter.start()
     reporter.stop()
     assert not WorkerReport.objects.exists(), "its own, and that of one which ended long ago"
+
+
+class ChangingRequest:
+    """What a report meets where the event loop changes the running tasks while it reads them."""
+
+    id = "event-1"
+    time_start = None
+    reads = 0
+
+    @property
+    def name(self) -> str:
+        self.reads += 1
+        if self.reads == 1:
+            raise RuntimeError("Set changed size during iteration")
+        return "orders.order_confirmed"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_report_that_fails_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_reports, "INTERVAL", 0.1)
+    running = ChangingRequest()
+    state.active_requests.add(running)
+    reporter = Reporter(processes=5)
+    reporter.start()
+    try:
+        wait_until(WorkerReport.objects.exists, seconds=10, what="the second report")
+        assert WorkerReport.objects.get().doing[0]["event_id"] == "event-1"
+    finally:
+        reporter.stop()
+        state.active_requests.discard(running)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -27,20 +27,20 @@ class Preflight(bootsteps.Step):
     """Refuses to start a worker whose settings, tasks or queues contradict each other."""
 
     def __init__(self, worker: Any, skip_preflight: bool = False, **options: Any) -> None:
-        super().__init__(worker, **options)
-        self._skip = skip_preflight
-        self._options = options
+        """Exit with a sentence for each problem, before the pool or anything else is made.
 
-    def create(self, worker: Any) -> None:
-        """Exit with a sentence for each problem, before any process is forked."""
+        Celery initializes all steps before it creates the first one. Which it creates first is a
+        matter of chance, and a pool that is refused may fail at that.
+        """
+        super().__init__(worker, **options)
         wiring: Wiring = worker.app.conf.broker_transport_options[OPTION]
-        found = worker_problems(worker, self._options, wiring.policy)
+        found = worker_problems(worker, options, wiring.policy)
         found += setting_problems(worker.app, wiring.policy) + task_problems(worker.app, wiring)
         found += wiring.policy.problems() + _queue_problems(wiring)
         for problem in found:
             log.error("preflight_failed", extra={"problem": problem})
             print(f"preflight: {problem}", file=sys.stderr)
-        if found and not self._skip:
+        if found and not skip_preflight:
             print("preflight: --skip-preflight starts the worker anyway", file=sys.stderr)
             raise SystemExit(EX_FAILURE)
 

@@ -51,6 +51,8 @@ def test_another_max_receive_count_is_refused(
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
+        ("--pool=solo", "leave --pool out"),
+        ("--pool=threads", "leave --pool out"),
         ("-B", "leave -B (--beat) out"),
         ("-E", "leave -E out"),
         ("--statedb=state", "leave --statedb out"),

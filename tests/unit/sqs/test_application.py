@@ -9,10 +9,11 @@ from celery import Celery, chain
 from celery.app.task import Task as CeleryTask
 from celery.concurrency.prefork import TaskPool as Prefork
 from celery.concurrency.solo import TaskPool as Solo
+from celery.platforms import EX_FAILURE
 
 from skincare.sqs import RetryLater, SQSPolicy, Terminal, Unavailable, configure
 from skincare.sqs.policy import OPTION
-from skincare.sqs.preflight import setting_problems, task_problems, worker_problems
+from skincare.sqs.preflight import Preflight, setting_problems, task_problems, worker_problems
 from skincare.sqs.transport import CannotSend, Channel, Refused, Transport
 
 POLICY = SQSPolicy(concurrency=3)
@@ -118,6 +119,18 @@ def test_options_of_the_command_line_that_do_not_fit_are_refused(
     problems = worker_problems(worker(app, **changes), options, POLICY)
 
     assert [says in problem for problem in problems] == [True] * bool(says)
+
+
+def test_a_worker_is_refused_before_any_step_of_its_start_makes_something(
+    app: Celery, capsys: pytest.CaptureFixture[str]
+) -> None:
+    app.conf.broker_transport_options[OPTION].queues.clear()  # none to ask SQS about
+
+    with pytest.raises(SystemExit) as refused:
+        Preflight(worker(app, pool_cls=Solo))  # what Celery does with all steps, before it creates
+
+    assert refused.value.code == EX_FAILURE
+    assert "preflight: The pool is not prefork" in capsys.readouterr().err
 
 
 def test_a_worker_without_any_queue_is_refused(app: Celery) -> None:

@@ -16,4 +16,5 @@ class EventsConfig(AppConfig):
         connection_created.connect(prepare_session, dispatch_uid="skincare.events.sessions")
         connection_created.connect(read_any_moment, dispatch_uid="skincare.events.moments")
         relay.every(unclaimed.EVERY_SECONDS, "resend_unclaimed", unclaimed.resend_unclaimed)
+        relay.every(unclaimed.SEARCH_EVERY_SECONDS, "search_unclaimed", unclaimed.search_on)
         relay.every(gauges.EVERY_SECONDS, "report_backlog", gauges.report_backlog)

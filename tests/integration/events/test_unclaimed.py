@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from skincare.events import audit, unclaimed
 from skincare.events.claim import Claim, claim
 from skincare.events.models import OutboxEvent, ProcessedEvent
+from skincare.events.moments import EARLIEST
 from skincare.events.outbox import publish
 from skincare.events.routing import PAYMENT_TASK
 from skincare.events.schema import Event
@@ -245,12 +246,61 @@ def test_only_the_api_sweeps_and_says_whether_it_could(
     assert unsent() == ({lost.event_id} if service == "api" else set())
 
 
+def test_more_than_a_sweep_sends_is_sent_by_the_next_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unclaimed, "_LIMIT", 2)
+    monkeypatch.setattr(unclaimed, "_SLICE", 2)
+    lost = [sent(ago=HOUR * age) for age in range(7, 2, -1)]
+    sweep = Sweep()
+
+    swept = [sweep.run() for _ in range(4)]
+
+    assert swept == [
+        [one.event_id for one in lost[:2]],
+        [one.event_id for one in lost[2:4]],
+        [lost[4].event_id],
+        [],
+    ]
+    assert not sweep.is_behind
+
+
+def test_dead_letters_do_not_keep_a_sweep_from_what_was_sent_later(
+    queue: QueuePair, sqs_client: "SQSClient", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unclaimed, "_LIMIT", 2)
+    monkeypatch.setattr(unclaimed, "_SLICE", 2)
+    dead = [sent(ago=5 * HOUR) for _ in range(4)]
+    for event in dead:
+        sqs_client.send_message(QueueUrl=queue.dlq_url, MessageBody=json.dumps(event.document()))
+    lost = sent(ago=HOUR)
+    sweep = Sweep()
+
+    assert [sweep.run() for _ in range(3)] == [[], [lost.event_id], []]
+
+
+def test_between_two_sweeps_the_apis_relays_search_until_they_came_to_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(unclaimed, "_SLICE", 1)
+    monkeypatch.setattr(unclaimed, "_SLICES", 2)
+    monkeypatch.setattr(unclaimed, "_sweep", Sweep())
+    for age in (5, 4, 3):
+        sent(ago=HOUR * age, claimed=True)
+    positions = []
+    for service in ("worker", "api", "api", "api"):
+        monkeypatch.setattr(IDENTITY, "service", service)
+        unclaimed.search_on()
+        positions.append(unclaimed._sweep.since)
+
+    moments = OutboxEvent.objects.order_by("sent_at").values_list("sent_at", flat=True)
+    assert positions == [EARLIEST, moments[1], moments[2], moments[2]]
+
+
 def test_the_next_sweep_looks_only_at_what_was_sent_since() -> None:
     sent(ago=2 * HOUR, claimed=True)
     sweep = Sweep()
     sweep.run()
 
-    assert sweep.since is not None
     first = sweep.since
+    assert first > EARLIEST
     sweep.run()
     assert sweep.since >= first

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 
 from skincare.events import manual_actions
 from skincare.events.exceptions import AlreadyFinished, ReasonMissing, StillInProgress, UnknownEvent
@@ -25,6 +25,7 @@ from skincare.operations.identifiers import order_id_of
 _LEFT_ALONE = (AlreadyFinished, UnknownEvent, StillInProgress)
 _REFUSALS = (*_LEFT_ALONE, ReasonMissing)
 _FILTERS = ("status", "type", "order", "error", "since")
+_WITH_ERRORS = [one for one in ProcessedEvent.Status.values if one != ProcessedEvent.Status.DONE]
 _UNFINISHED = [one for one in ProcessedEvent.Status.values if one not in ProcessedEvent.FINISHED]
 
 
@@ -185,8 +186,11 @@ def _events(
     if order is not None:
         order_id = order_id_of(order)
         events = events.filter(order_id=order_id) if order_id else events.none()
-    if error is not None:
-        events = events.filter(last_error__icontains=error)
+    if error:
+        # What is done has none. The sum keeps PostgreSQL from walking the table from its newest row
+        # on, by the key, for the few that an index by status has.
+        events = events.filter(last_error__icontains=error, status__in=_WITH_ERRORS)
+        events = events.order_by((F("id") + 0).desc()) if status is None else events
     if since is not None:
         # Of whatever status, because the index of the times begins with it.
         of_any = ProcessedEvent.Status.values

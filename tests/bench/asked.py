@@ -1,13 +1,18 @@
 """What the worker does where it waits for a gateway and a mail server, by its number of processes.
 
-    python -m tests.bench.asked [--orders N] [--processes P …] [--gateway-ms 150] [--mail-ms 100]
+    python -m tests.bench.asked [--orders N] [--processes P …] [--cpus C …]
+                                [--gateway-ms 150] [--mail-ms 100]
 
 Each order is confirmed, reported and paid: three events, two with an email and one for which the
 gateway is asked. Printed are the events per second from the first claim to the last, and the CPU
 of worker and relay for each event; `docs/scaling/README.md` says what follows from them.
+
+With `--cpus 0.5` both together use half a core at the most, as a task on ECS with 512 CPU units may
+(Linux, as root).
 """
 
 import argparse
+import itertools
 import json
 import os
 import sys
@@ -15,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -33,6 +38,9 @@ from tests.bench.shop import CLIENTS, SERVER_KEY, Databases, Shop, checkouts
 from tests.bench.subject import HERE
 
 EVENTS_PER_ORDER = 3
+CGROUPS = Path("/sys/fs/cgroup")
+PERIOD_US = 100_000
+"""In each of these microseconds the kernel counts anew what a group has used."""
 
 
 class SlowGateway:
@@ -93,9 +101,36 @@ def place_and_notify(shop: Shop, server: BenchServer, gateway: SlowGateway, orde
         server.set_health("healthy")
 
 
+def removed(group: Path) -> bool:
+    with suppress(OSError):  # while a process is in it, or waits for its parent to take note
+        group.rmdir()
+    return not group.exists()
+
+
+@contextmanager
+def limited(cpus: float) -> Iterator[Path | None]:
+    """Yield the list of processes of a cgroup that may use so many CPUs; None for no limit (0)."""
+    if not cpus:
+        yield None
+        return
+    old = CGROUPS / "cpu"  # cgroups 1 have a tree for each resource
+    group = (old if old.is_dir() else CGROUPS) / f"skincare-bench-{os.getpid()}"
+    group.mkdir()
+    try:
+        quota = round(cpus * PERIOD_US)
+        if old.is_dir():
+            (group / "cpu.cfs_period_us").write_text(f"{PERIOD_US}")
+            (group / "cpu.cfs_quota_us").write_text(f"{quota}")
+        else:
+            (group / "cpu.max").write_text(f"{quota} {PERIOD_US}")
+        yield group / "cgroup.procs"
+    finally:
+        wait_until(lambda: removed(group), seconds=10, what="the end of its last process")
+
+
 @contextmanager
 def working(
-    shop: Shop, gateway: SlowGateway, mail_port: int, processes: int
+    shop: Shop, gateway: SlowGateway, mail_port: int, processes: int, cpus: float
 ) -> Iterator[list[int]]:
     """A worker and a relay on the shop's queue; yields their process ids."""
     more = {
@@ -107,10 +142,14 @@ def working(
     }
     worker = [HERE.celery, "-A", "skincare", "worker"]
     with (
+        limited(cpus) as group,
         shop._start("worker", worker, more) as one,
         shop._start("relay", [HERE.python, "manage.py", "relay_outbox"], more) as other,
     ):
-        yield [pid_of(one), pid_of(other)]
+        pids = [pid_of(one), pid_of(other)]
+        for pid in pids if group else []:
+            group.write_text(f"{pid}")  # before they have children, who inherit it
+        yield pids
 
 
 def pid_of(program: Supervised) -> int:
@@ -124,10 +163,12 @@ def cpu_seconds(pids: list[int]) -> float:
     return sum(sum(one.cpu_times()[:2]) for one in everybody)
 
 
-def measure(shop: Shop, gateway: SlowGateway, mail_port: int, processes: int, orders: int) -> Any:
+def measure(
+    shop: Shop, gateway: SlowGateway, mail_port: int, processes: int, cpus: float, orders: int
+) -> Any:
     """Work it all off; return (events per second, ms of CPU for each)."""
     events = orders * EVENTS_PER_ORDER
-    with working(shop, gateway, mail_port, processes) as pids, shop.connect() as connection:
+    with working(shop, gateway, mail_port, processes, cpus) as pids, shop.connect() as connection:
 
         def done() -> int:
             rows = connection.execute(
@@ -151,6 +192,7 @@ def main() -> int:
     )
     parser.add_argument("--orders", type=int, default=400)
     parser.add_argument("--processes", type=int, nargs="+", default=[5, 10])
+    parser.add_argument("--cpus", type=float, nargs="+", default=[0], help="0: no limit")
     parser.add_argument("--gateway-ms", type=int, default=150)
     parser.add_argument("--mail-ms", type=int, default=100)
     options = parser.parse_args()
@@ -160,7 +202,7 @@ def main() -> int:
     table = Table(
         f"A gateway of {options.gateway_ms} ms and a mail server of {options.mail_ms} ms, "
         f"{options.orders} orders",
-        ["processes", "events/s", "CPU ms/event", "load before"],
+        ["processes", "CPUs", "events/s", "CPU ms/event", "load before"],
     )
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
@@ -170,11 +212,12 @@ def main() -> int:
         mail_port = stack.enter_context(slow_mail.slow_mail())
         placed = databases.shop(HERE, server, folder)
         place_and_notify(placed, server, gateway, options.orders)
-        for processes in options.processes:
+        for processes, cpus in itertools.product(options.processes, options.cpus):
             busy = f"{os.getloadavg()[0]:.1f}"
             copy = Shop(HERE, server, databases.create(placed.database_url), folder)
-            rate, cpu = measure(copy, gateway, mail_port, processes, options.orders)
-            table.rows.append([str(processes), f"{rate:.1f}", f"{cpu:.1f}", busy])
+            rate, cpu = measure(copy, gateway, mail_port, processes, cpus, options.orders)
+            most = f"{cpus}" if cpus else "all"
+            table.rows.append([str(processes), most, f"{rate:.1f}", f"{cpu:.1f}", busy])
             print(table.rows[-1], flush=True)
     print(machine("the bench's own"), table.markdown(), sep="\n\n")
     return 0

@@ -18,9 +18,14 @@ check_account() { # The account of the parameters, the role that ECS works with,
 }
 
 check_identity() { # Another profile or region would get half a shop before anything there is missed.
-    local account who name region owner asked
-    read -r account who <<< "$(ask $'<account>\t<who>' aws sts get-caller-identity --query '[Account, Arn]' --output text)"
-    [[ -n $account ]] || return 1
+    local answer error account who name region owner asked
+    if ! learn $'<account>\t<who>' aws sts get-caller-identity --query '[Account, Arn]' --output text; then
+        echo "$error" >&2
+        [[ $error != *InvalidClientTokenId* ]] \
+            || echo "deploy: right credentials look so in a region that is not enabled: aws account enable-region --region-name ${AWS_REGION:-REGION}, and minutes of waiting" >&2
+        return 1
+    fi
+    read -r account who <<< "$answer"
     echo "$account $who"
     $dry_run && return
     for name in LoadBalancerArn TargetGroupArn HttpsListenerArn; do

@@ -93,7 +93,10 @@ explain_failure() { # The reasons that AWS knows, and the way back.
             fi
         done
         echo "-- The way back:"
-        if [[ -n $previous && $previous != None ]]; then
+        if [[ $previous == "$image" ]]; then
+            echo "   It ran this image before: put back what has changed in $parameters_file, or a secret's last"
+            echo "   value, and deploy again. Or an older image: $0 --image IMAGE:TAG $parameters_file"
+        elif [[ -n $previous && $previous != None ]]; then
             echo "   $0 --image $previous $parameters_file"
             echo "   (services that failed were rolled back to it by ECS already; a migration is not undone)"
         else
@@ -166,13 +169,16 @@ await_services
 for template in worker api; do
     $dry_run && break
     running=$(deployed_image "$template")
-    [[ $running == "$image" ]] || stop "$prefix-$template runs $running: another deployment went on at the same time. Deploy again when it has ended"
+    [[ -z $running || $running == "$image" ]] || stop "$prefix-$template runs $running: another deployment went on at the same time. Deploy again when it has ended"
 done
 stacks alarms-presence # only now: before, nobody is there
 
 step "Smoke test"
 for path in /healthz /readyz; do
     failing="the smoke test of $url$path"
-    run curl --fail --silent --show-error --retry 5 --retry-connrefused --max-time 5 "$url$path"
+    run curl --fail --silent --show-error --retry 5 --retry-connrefused --max-time 5 "$url$path" || {
+        [[ $? -ne 6 ]] || echo "deploy: everything runs, but ${url#https://} has no address yet: its record in DNS leads to the load balancer (ecs/README.md)" >&2
+        exit 1
+    }
 done
 $dry_run || printf '\ndeploy: %s runs %s\n' "$prefix" "$image"

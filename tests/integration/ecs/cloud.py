@@ -142,6 +142,10 @@ class Cloud:
     """Of the account that the credentials are of."""
     warning: str = ""
     """What the AWS CLI writes to its standard error beside each answer."""
+    has_address: bool = True
+    """Whether the shop's host has a record in DNS."""
+    is_enabled: bool = True
+    """Whether the account has opted into the region."""
     is_clone: bool = True
     """Whether the scripts are in a clone of a repository."""
     service_role: bool = True
@@ -181,9 +185,14 @@ class Cloud:
                 self.fail.remove(fault)
                 self._before_failing(arguments)
                 raise Refused(f"An error occurred (Broken) when calling: {text[:60]}\n")
-        return {"git": self._git, "docker": self._docker, "curl": lambda _: "ok\n"}.get(
-            name, self._aws
-        )(arguments)
+        return {"git": self._git, "docker": self._docker, "curl": self._curl}.get(name, self._aws)(
+            arguments
+        )
+
+    def _curl(self, _: Sequence[str]) -> str:
+        if not self.has_address:
+            raise Refused("curl: (6) Could not resolve host: api.shop.example\n", code=6)
+        return "ok\n"
 
     def _git(self, arguments: Sequence[str]) -> str:
         text = " ".join(arguments)
@@ -228,6 +237,11 @@ class Cloud:
     # -- account -----------------------------------------------------------------------------------
 
     def _sts_get_caller_identity(self, _: Mapping[str, str]) -> Any:
+        if not self.is_enabled:
+            raise Refused(
+                "An error occurred (InvalidClientTokenId) when calling the GetCallerIdentity "
+                "operation: The security token included in the request is invalid\n"
+            )
         return {"Account": self.number, "Arn": f"arn:aws:iam::{self.number}:user/you"}
 
     def _iam_get_role(self, _: Mapping[str, str]) -> Any:

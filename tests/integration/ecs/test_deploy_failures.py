@@ -362,6 +362,32 @@ def test_another_account_or_region_gets_no_half_shop(
     assert cloud.stacks == {}
 
 
+def test_a_region_that_is_not_enabled_is_told_from_wrong_credentials(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    cloud.is_enabled = False
+
+    done = deployer.deploy(AWS_REGION="ap-southeast-3")
+
+    assert done.returncode == 1
+    assert "aws account enable-region --region-name ap-southeast-3" in done.stderr
+    assert cloud.stacks == {}
+
+
+def test_a_shop_without_an_address_runs_and_says_what_it_lacks(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    cloud.has_address = False
+
+    done = deployer.deploy()
+
+    assert done.returncode == 1
+    assert "everything runs, but api.shop.example has no address yet" in done.stderr
+    assert "FAILED at the smoke test of https://api.shop.example/healthz" in done.stderr
+    cloud.has_address = True
+    assert deployer.deploy().returncode == 0
+
+
 def test_a_folder_that_is_no_clone_is_told_before_any_call(
     deployer: Deployer, cloud: Cloud
 ) -> None:
@@ -907,6 +933,24 @@ def test_a_release_that_the_circuit_breaker_rolls_back_shows_the_way_back(
     assert "unable to place a task" in done.stderr
     assert f"--image example/skincare:one {deployer.parameters}" in done.stderr
     assert cloud.stacks["skincare-api"].parameters["Image"] == "example/skincare:one"
+
+
+def test_a_parameter_that_breaks_the_release_that_runs_is_put_back_and_not_the_image(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    deployer.deploy()
+    cloud.sick.add(IMAGE)
+    deployer.parameters.write_text(f"{PARAMETERS}WorkerConcurrency=4\n")
+
+    done = deployer.deploy()
+    cloud.sick.clear()
+    deployer.parameters.write_text(PARAMETERS)
+    again = deployer.deploy()
+
+    assert done.returncode != 0
+    assert f"put back what has changed in {deployer.parameters}" in done.stderr
+    assert f"--image {IMAGE}" not in done.stderr
+    assert again.returncode == 0, again.stderr
 
 
 def test_a_service_that_never_becomes_steady_is_waited_for_by_the_next_run(

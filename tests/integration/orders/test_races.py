@@ -1,14 +1,14 @@
 """What happens when many do the same thing at the same moment."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
 from threading import Event
 from uuid import uuid4
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from orders.checkout import Placed
 from orders.exceptions import NotEnoughStock
@@ -76,6 +76,69 @@ def test_products_are_locked_by_primary_key_whatever_the_order_of_the_cart() -> 
 
     assert still_free == []
     assert isinstance(placed, Placed)
+
+
+#: As orders/0010 has it while its index is built: what is written has to fit it, but ON CONFLICT
+#: does not look at it yet. Who is late stops between the look at one index and writing to either.
+_BUILDING = """
+ALTER TABLE orders_checkoutrequest DROP CONSTRAINT checkout_request_once;
+CREATE FUNCTION pause(key text) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+    IF current_setting('skincare.late', true) = 'on' THEN
+        PERFORM pg_advisory_lock(10), pg_advisory_unlock(10);
+    END IF;
+    RETURN key;
+END $$;
+CREATE INDEX checkout_pause ON orders_checkoutrequest (pause(key));
+ALTER TABLE orders_checkoutrequest ADD CONSTRAINT checkout_request_key_once UNIQUE (scope, key);
+CREATE UNIQUE INDEX checkout_request_once ON orders_checkoutrequest (key, scope);
+UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'checkout_request_once'::regclass;
+"""
+_BUILT = """
+UPDATE pg_index SET indisvalid = true WHERE indexrelid = 'checkout_request_once'::regclass;
+ALTER TABLE orders_checkoutrequest
+    ADD CONSTRAINT checkout_request_once UNIQUE USING INDEX checkout_request_once,
+    DROP CONSTRAINT checkout_request_key_once;
+DROP INDEX checkout_pause;
+DROP FUNCTION pause;
+"""
+
+
+@pytest.fixture
+def index_is_being_built() -> Iterator[None]:
+    with connection.cursor() as cursor:
+        cursor.execute(_BUILDING)
+        yield
+        cursor.execute(_BUILT)
+
+
+def test_a_key_sent_twice_makes_one_order_while_another_index_on_keys_is_built(
+    index_is_being_built: None,
+) -> None:
+    serum = a_product(stocked=20)
+
+    def late() -> Placed:
+        with connection.cursor() as cursor:
+            cursor.execute("SET skincare.late = 'on'")
+        return place((serum, 1), key="key-1")
+
+    def first() -> Placed:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(10)")
+            may_begin.set()
+            wait_until(somebody_waits_for_a_lock, seconds=20, what="the late one to stop")
+            placed = place((serum, 1), key="key-1")
+            cursor.execute("SELECT pg_advisory_unlock(10)")
+        return placed
+
+    may_begin = Event()
+
+    answers = together([lambda: may_begin.wait(timeout=20) and late(), first])
+
+    assert [type(answer) for answer in answers] == [Placed, Placed], answers
+    assert answers[0] == answers[1]
+    assert Order.objects.count() == CheckoutRequest.objects.count() == 1
+    assert numbers(serum) == (20, 1)
 
 
 def test_one_key_sent_ten_times_at_once_makes_one_order() -> None:

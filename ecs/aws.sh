@@ -100,13 +100,14 @@ parameter() { # NAME DEFAULT: its value in the parameters file
 }
 
 add_foundation() { # What foundation.yaml made, where the file does not name another.
-    local key value
-    while IFS=$'\t' read -r key value; do
-        [[ -n $(parameter "$key" '') ]] || parameters+=("$key=$value")
-    done < <(ask "$(awk '/^[A-Za-z]/ {inside = /^Outputs:/} inside && /^  [A-Za-z]+:/ {
+    local key value answer
+    answer=$(ask "$(awk '/^[A-Za-z]/ {inside = /^Outputs:/} inside && /^  [A-Za-z]+:/ {
             gsub(/[ :]/, ""); print $0 "\t<" $0 " of the foundation>"}' "$here/foundation.yaml")" \
         aws cloudformation describe-stacks --stack-name "$prefix-foundation" --output text \
         --query 'Stacks[0].Outputs[].[OutputKey, OutputValue]')
+    while IFS=$'\t' read -r key value; do
+        [[ -n $(parameter "$key" '') ]] || parameters+=("$key=$value")
+    done <<< "$answer"
 }
 
 # -- Stacks ----------------------------------------------------------------------------------------
@@ -259,8 +260,13 @@ await_task() { # TASK CONTAINER: waits as long as it runs; sets `exit_code` and 
     done
 }
 
-task_log() { # FAMILY CONTAINER TASK LINES: the last lines that it wrote
-    aws logs get-log-events --log-group-name "/$prefix/$1" --limit "$4" --output text \
-        --log-stream-name "$1/$2/${3##*/}" --query 'events[].[message]' 2> /dev/null \
-        || echo "(it wrote no log line)"
+task_log() { # FAMILY CONTAINER TASK LINES: the last lines that it wrote, which come seconds after its end.
+    local written='' try
+    for try in 1 2 3; do
+        [[ $try == 1 ]] || sleep 5
+        written=$(aws logs get-log-events --log-group-name "/$prefix/$1" --limit "$4" --output text \
+            --log-stream-name "$1/$2/${3##*/}" --query 'events[].[message]' 2> /dev/null) || true
+        [[ -z $written ]] || break
+    done
+    printf '%s\n' "${written:-(it wrote no log line)}"
 }

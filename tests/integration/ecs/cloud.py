@@ -130,6 +130,8 @@ class Cloud:
     migration_reason: str = "Essential container in task exited"
     unknown_seconds: int = 0
     """For so long ECS does not know a task that was started."""
+    log_seconds: int = 0
+    """How long after its end a task's log can be read."""
     placed_at_try: int = 1
     """The first tries of run-task place nothing."""
     sick: set[str] = field(default_factory=set)
@@ -526,6 +528,8 @@ class Cloud:
         }
 
     def _logs_get_log_events(self, options: Mapping[str, str]) -> Any:
+        if self.now < self.log_seconds + max(task.ends for task in self.tasks.values()):
+            return {"events": []}
         return {"events": [{"message": f"the last line of {options['log-stream-name']}"}]}
 
 

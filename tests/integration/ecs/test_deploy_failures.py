@@ -510,6 +510,24 @@ def test_an_empty_account_becomes_a_shop_with_one_command(deployer: Deployer, cl
     assert "subnets=[subnet-0f0,subnet-0f1]" in deployer.made("ecs run-task")[0]
 
 
+def test_a_foundation_that_does_not_answer_is_not_taken_for_one_without_a_network(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    deployer.parameters.write_text(
+        "Foundation=true\nDomainName=shop.example\nAllowedHosts=api.shop.example\n"
+        "ShopUrl=https://shop.example\n"
+    )
+    cloud.fail.append("Outputs[].[OutputKey, OutputValue]")
+
+    failed = deployer.deploy()
+    made = set(cloud.stacks)
+
+    assert "FAILED at stack skincare-foundation" in failed.stderr
+    assert made == {"skincare-foundation"}
+    cloud.secrets.discard("skincare/DATABASE_URL")
+    assert deployer.deploy().returncode == 0
+
+
 def test_what_the_parameters_name_stays_theirs_beside_a_foundation(
     deployer: Deployer, cloud: Cloud
 ) -> None:
@@ -747,6 +765,24 @@ def test_a_migration_that_fails_says_why_and_leaves_the_services_alone(
     assert reason in done.stderr
     assert "the last line of migration/migration/" in done.stderr
     assert not {"skincare-worker", "skincare-api"} & set(cloud.stacks)
+
+
+def test_a_log_that_comes_seconds_after_the_end_is_shown_all_the_same(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    cloud.migration_exit, cloud.log_seconds = 1, 8
+
+    done = deployer.deploy()
+
+    assert "the last line of migration/migration/" in done.stderr
+
+
+def test_a_task_that_wrote_nothing_is_told_as_such(deployer: Deployer, cloud: Cloud) -> None:
+    cloud.migration_exit, cloud.log_seconds = None, 60 * MINUTE
+
+    done = deployer.deploy()
+
+    assert "(it wrote no log line)" in done.stderr
 
 
 def test_the_run_after_one_that_lost_sight_of_its_migration_waits_for_it(

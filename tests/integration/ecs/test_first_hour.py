@@ -22,10 +22,10 @@ from skincare.local.deadline import wait_until
 from skincare.local.mailbox import Mailbox
 from skincare.local.outsiders import Buyer, Clerk
 from skincare.sqs.queues import depth
-from tests.integration.ecs.alarm_clock import DataPoints
 from tests.integration.ecs.test_least_privilege import DEAD_LETTERS, QUEUE, ConfinedStack
 from tests.log_lines import Line, read_log
 from tests.unit.ecs.account import LOAD_BALANCER
+from tests.unit.ecs.alarm_clock import DataPoints
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 

@@ -151,11 +151,15 @@ def apply_answer(order: Order, payment: Payment, asked: Asked) -> bool:
 def confirm_event(order: Order, payment: Payment, event: Event, asked: Asked) -> bool:
     """Take what another producer's event says, if the gateway says so too.
 
-    Both are locked. Returns whether it does; otherwise the order is held. Nothing is published: the
-    event itself tells it.
+    Both are locked. Returns whether it does; otherwise the order is held. What the event itself
+    tells is not published.
     """
     answer = asked.answer
     status = answer.status if answer else None
+    if event.event_type == PAYMENT_PROCESSED and status in REFUND:
+        # It came in, as the event says, and went back: what went back is published.
+        apply_answer(order, payment, asked)
+        return True
     wrong = ""
     if answer is not None and status in _CLAIMED[event.event_type]:
         wrong = wrong_money(payment, answer) if status in PAID else ""

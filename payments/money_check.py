@@ -23,6 +23,7 @@ from orders.stock import Holding, stock_of_state
 from payments.hold_codes import HoldCode
 from payments.models import Hold, Payment
 from payments.standing import Standing, standing, status_of_order
+from payments.status import PaymentStatus
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.telemetry import metrics
 
@@ -116,6 +117,8 @@ def _of_payments(payments: Iterable[Payment], refunds: Mapping[UUID, int]) -> It
                 f"payment {payment.pk} has {payment.refunded_rupiah} rupiah refunded, its refunds "
                 f"add up to {recorded}"
             )
+        if payment.status == PaymentStatus.REFUNDED and recorded != payment.amount_rupiah:
+            yield f"payment {payment.pk} is refunded, and {recorded} rupiah went back"
 
 
 def _of_state(order: Order, found: Standing) -> Iterator[str]:

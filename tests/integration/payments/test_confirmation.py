@@ -13,6 +13,7 @@ from django.test import Client
 
 from orders.models import Order
 from payments.models import Hold, Payment, PaymentNotification, PaymentRefund
+from payments.money_check import check_orders
 from payments.reconciliation import sweep
 from skincare.events.consumer import process
 from skincare.events.models import OutboxEvent, ProcessedEvent
@@ -420,6 +421,17 @@ def test_a_bare_event_that_the_gateway_does_not_confirm_is_held(
 
     order.refresh_from_db()
     assert (shown(order), held_for(order)) == (UNPAID, ["gateway_differs"])
+
+
+def test_a_bare_event_of_money_that_went_back_since_pays_nothing(gateways: Simulator) -> None:
+    order = an_order("midtrans")
+    midtrans_shows(gateways, order, "pay", "refund")
+
+    process(bare_event(order, "payment.processed"), receive_count=1, worker="w")
+
+    assert shown(work(order)) == ("refunded", 0, 0)
+    assert PaymentRefund.objects.get().amount_rupiah == TOTAL
+    assert (held_for(order), list(check_orders([order]))) == ([], [])
 
 
 def test_an_event_is_asked_for_once(gateways: Simulator) -> None:

@@ -58,6 +58,10 @@ def refund_that_is_not_recorded(order: Order) -> None:
     Payment.objects.filter(order=order).update(refunded_rupiah=TOTAL - 1, status="partly_refunded")
 
 
+def refunded_without_a_refund(order: Order) -> None:
+    Payment.objects.filter(order=order).update(status="refunded")
+
+
 def hold_without_its_row(order: Order) -> None:
     Order.objects.filter(pk=order.pk).update(held_reason="somebody said so")
 
@@ -104,6 +108,7 @@ def stock_that_the_order_should_have_given_back(order: Order) -> None:
         (money_without_its_order, "is expired, and has to be paid: 150000 of 150000"),
         (another_sum_refunded, "has 1 rupiah refunded, and not 0"),
         (refund_that_is_not_recorded, "has 149999 rupiah refunded, its refunds add up to 0"),
+        (refunded_without_a_refund, "is refunded, and 0 rupiah went back"),
         (hold_without_its_row, "is held for 'somebody said so', and its open holds say []"),
         (row_without_its_hold, "is held for '', and its open holds say ['lost']"),
         (paid_twice_and_not_held, "was paid more than once, and payment"),

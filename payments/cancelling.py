@@ -16,10 +16,9 @@ from orders.sentences import Sentence
 from orders.status import ENDED_UNPAID, OrderStatus
 from payments.alignment import align
 from payments.exceptions import OrderNotCancellable
-from payments.models import PaymentNotification
+from payments.notifications import unasked_money
 from payments.reconciliation import ask_soon
 from payments.standing import Standing
-from payments.status import UNPAID, PaymentStatus
 from skincare.events.schema import new_event_id
 
 log = structlog.get_logger(__name__)
@@ -67,7 +66,7 @@ def _why_not(order: Order, found: Standing) -> str:
             "Its money is in: ask the shop to give it back.",
             "Uangnya sudah kami terima: mintalah pengembalian kepada toko.",
         )
-    if found.in_doubt or _is_money_reported(order):
+    if found.in_doubt or unasked_money().filter(payment__order=order).exists():
         return Sentence(
             "Its payment is being checked: look again in some minutes.",
             "Pembayarannya sedang diperiksa: lihat lagi beberapa menit lagi.",
@@ -77,11 +76,3 @@ def _why_not(order: Order, found: Standing) -> str:
     if order.status_now not in (OrderStatus.PENDING, *ENDED_UNPAID):
         return Sentence("It is over already.", "Pesanan ini sudah selesai.")
     return ""
-
-
-def _is_money_reported(order: Order) -> bool:
-    """Whether a gateway has notified money that it was not asked about yet."""
-    waiting = PaymentNotification.objects.filter(
-        payment__order=order, outcome=PaymentNotification.Outcome.WAITING
-    )
-    return waiting.exclude(status__in=[PaymentStatus.PENDING, *UNPAID]).exists()

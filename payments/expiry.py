@@ -13,6 +13,7 @@ from orders.status import OrderStatus
 from payments.alignment import align
 from payments.events import publish_once
 from payments.models import Payment
+from payments.notifications import unasked_money
 from payments.status import IN_DOUBT
 from skincare.events.schema import ORDER_EXPIRED, Event, new_event_id
 
@@ -91,5 +92,8 @@ def _overdue(now: datetime, older_than: timedelta | None) -> QuerySet[Order]:
         | Q(session_id__gt="", asked_at__lt=F("expires_at")),
         order=OuterRef("pk"),
     )
-    waiting = Order.objects.filter(is_over, ~Exists(undecided), status=OrderStatus.PENDING)
+    on_its_way = unasked_money().filter(payment__order=OuterRef("pk"))
+    waiting = Order.objects.filter(
+        is_over, ~Exists(undecided), ~Exists(on_its_way), status=OrderStatus.PENDING
+    )
     return waiting.filter(held_reason="").order_by("created_at")

@@ -16,6 +16,7 @@ from typing import Any, Final
 import structlog
 from django.conf import settings
 from django.db import DatabaseError, connection, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from orders.rows import insert_once
@@ -27,7 +28,7 @@ from payments.exceptions import Malformed, NotUnreadable
 from payments.models import Payment, PaymentNotification
 from payments.providers import provider
 from payments.providers.base import Gateway, GatewayNotification
-from payments.status import REFUND, PaymentStatus
+from payments.status import REFUND, UNPAID, PaymentStatus
 from skincare.events import audit
 from skincare.telemetry import metrics
 
@@ -135,6 +136,12 @@ def _ask_first(
     stored.wait_for_answer(payment=payment)
     publish_once(reported_event(payment, report))
     return _ended(stored, is_repeat=False)
+
+
+def unasked_money() -> QuerySet[PaymentNotification]:
+    """Return the notifications that may be of money and wait for their gateway's word."""
+    waiting = PaymentNotification.objects.filter(outcome=_Outcome.WAITING)
+    return waiting.exclude(status__in=[PaymentStatus.PENDING, *UNPAID])
 
 
 def retry_unmatched(*, limit: int = 100) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.conf import LazySettings
 from django.core import mail
 from django.core.management import call_command
 from django.db import DatabaseError
@@ -157,6 +158,18 @@ def test_an_order_whose_money_is_in_doubt_never_expires(documents: list[dict[str
     order.refresh_from_db()
     assert order.status == "pending"
     assert OutboxEvent.objects.filter(event_type="order.expired").count() == 0
+
+
+@pytest.mark.parametrize(("word", "expired"), [("settlement", 0), ("deny", 1)])
+def test_an_order_does_not_expire_while_its_gateway_is_asked_about_money(
+    word: str, expired: int, settings: LazySettings
+) -> None:
+    settings.PROVIDERS_ASKED = ["midtrans"]
+    order = gateways.an_order()
+    notify(order, midtrans.bank_transfer(word))
+    aged(order, 3 * DAY)
+
+    assert expire_unpaid_orders() == expired
 
 
 def test_an_order_whose_money_is_in_is_paid_by_the_sweep_even_if_its_event_is_lost() -> None:

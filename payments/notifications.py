@@ -151,8 +151,9 @@ def retry_unmatched(*, limit: int = 100) -> int:
         outcome=_Outcome.UNMATCHED, received_at__gte=since
     ).exclude(document="")
     matched = 0
-    # One after the other: a document may be long.
-    for pk in list(waiting.order_by("decided_at").values_list("pk", flat=True)[:limit]):
+    # In no order: those whose order never comes must not keep the others waiting. One after the
+    # other: a document may be long.
+    for pk in list(waiting.order_by("?").values_list("pk", flat=True)[:limit]):
         try:
             stored = PaymentNotification.objects.get(pk=pk)
             gateway = provider(stored.provider)

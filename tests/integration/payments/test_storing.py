@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.conf import settings as django_settings
@@ -204,6 +205,18 @@ def test_an_unmatched_notification_is_applied_by_the_sweep_when_its_order_is_the
     assert retry_unmatched() == 1
 
     assert the_payment(order).refunded_rupiah == 50_000
+
+
+def test_notifications_whose_order_never_comes_do_not_keep_the_others_waiting() -> None:
+    for _ in range(2):
+        midtrans_posts(midtrans.card(order_id=str(uuid4()), transaction_id=str(uuid4())))
+    order = an_order("xendit")
+    xendit_posts(xendit.refund())
+    xendit_posts(xendit.payment_v3(reference_id=str(order.pk)))
+
+    tries = (retry_unmatched(limit=2) for _ in range(50))
+
+    assert any(tries)
 
 
 @pytest.mark.parametrize("times", [1, 2])

@@ -65,9 +65,9 @@ def confirm_transfer(*, request_id: int, actor: str) -> RefundRequest:
 
 def _record(request: RefundRequest, payment: Payment, actor: str) -> None:
     order = payment.order
-    record_refund_by_hand(
-        payment, amount_rupiah=request.amount_rupiah, key=request.key, at=timezone.now()
-    )
+    # Not the key that the gateway got: what it gives back under that one went back once more.
+    key = f"by-hand-{request.key}"
+    record_refund_by_hand(payment, amount_rupiah=request.amount_rupiah, key=key, at=timezone.now())
     request.status = _Status.DONE
     request.transfer_confirmed_by = audit.user_named(actor)
     request.save()

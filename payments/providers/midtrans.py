@@ -120,7 +120,11 @@ class Midtrans(Gateway):
             if found is None:
                 raise GatewayRefused(self.name, "the refund's key was used for something else")
             return found
-        done = document.get("status_code") == midtrans_documents.SUCCESS
+        code = told(document.get("status_code"), max_length=8)
+        if code not in (midtrans_documents.SUCCESS, midtrans_documents.REFUSED_BY_BANK):
+            # Whoever takes it for failed may give the money back once more.
+            raise GatewayUnavailable(self.name, f"a refund with status_code {code}")
+        done = code == midtrans_documents.SUCCESS
         return RefundState(
             key=key,
             status="succeeded" if done else "failed",

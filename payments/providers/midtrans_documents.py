@@ -34,6 +34,8 @@ _LONGEST_WINDOW: Final = timedelta(days=8)
 _TEST_ORDER: Final = "payment_notif_test_"
 _REFUNDS_KEPT: Final = 100
 SUCCESS: Final = "200"
+#: Of a refund: the bank has refused it, and the money stays where it is.
+REFUSED_BY_BANK: Final = "202"
 
 _STATUSES: Final[Mapping[str, PaymentStatus]] = {
     "pending": PaymentStatus.PENDING,

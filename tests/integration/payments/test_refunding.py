@@ -1,5 +1,6 @@
 """Money back: two persons, one refund, once; and by hand where the gateway has none."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -201,6 +202,23 @@ def test_a_virtual_account_is_held_until_somebody_has_transferred_the_money(
     assert PaymentRefund.objects.get().kind == "by_hand"
 
 
+def test_a_gateway_that_refunds_what_was_transferred_by_hand_is_noticed(
+    gateways: Simulator, ayu: Any, budi: Any
+) -> None:
+    order = paid(gateways, "midtrans", method="bca_va")
+    request = decide(order, 50_000, ayu, budi)
+    send(gateways)
+    tell_transfer(request_id=request.pk, reason="bank transfer 4711", actor=ayu.username)
+    confirm_transfer(request_id=request.pk, actor=budi.username)
+
+    [transaction] = gateways.midtrans.transactions
+    gateways.midtrans._add_refund(transaction, 50_000, key=request.key, reason="r")
+    gateways.midtrans.become(transaction, "partial_refund")
+    midtrans_says(gateways.webhooks.all[-1].document)
+
+    assert work(order).refunded_rupiah == 100_000
+
+
 def test_a_refund_that_fails_at_the_gateway_is_a_persons_case(
     gateways: Simulator, ayu: Any, budi: Any
 ) -> None:
@@ -389,6 +407,33 @@ def test_a_refund_whose_state_cannot_be_read_is_not_taken_for_failed(
 
     request.refresh_from_db()
     assert (request.status, at_the_gateway(gateways, name)) == ("done", 50_000)
+
+
+@pytest.mark.parametrize("code", [200, "201", None])
+def test_a_refund_that_midtrans_has_done_is_not_taken_for_failed_whatever_its_code(
+    code: Any, gateways: Simulator, settings: LazySettings, ayu: Any, budi: Any
+) -> None:
+    order = paid(gateways, "midtrans")
+    request = decide(order, 50_000, ayu, budi)
+    with FaultProxy(gateways.url) as proxy:
+        settings.MIDTRANS_API_URL = settings.MIDTRANS_API_URL.replace(gateways.url, proxy.url)
+        proxy.inject(DoesAndSays({"status_code": code}), times=1)
+        send(gateways)
+
+    request.refresh_from_db()
+    assert (request.status, at_the_gateway(gateways, "midtrans")) == ("done", 50_000)
+    assert held_for(work(order)) == []
+
+
+@dataclass(frozen=True)
+class DoesAndSays:
+    """An answer of a gateway that does what was asked, with some of its fields changed."""
+
+    changes: dict[str, Any]
+
+    async def answer(self, request: Request, forward: Forward) -> Answer:
+        done = await forward(request)
+        return Answer.of(json.loads(done.body) | self.changes, status=done.status)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ log = structlog.get_logger(__name__)
 
 #: Pieces of one product in one delivery; more is a slip of the finger.
 MOST_PIECES = 1_000_000
+_MOST_ON_HAND = 2**31 - 1  # of the column
 _LONGEST_NUMBER = 64
 
 
@@ -35,6 +36,8 @@ def receive(*, sku: str, pieces: int, delivery: str, actor: str) -> StockMovemen
         if not products:
             raise ProductNotFound(f"there is no product {sku}")
         [product] = products.values()
+        if product.stock + pieces > _MOST_ON_HAND:
+            raise InvalidDelivery(f"there are {product.stock} pieces on hand already")
         event_id = f"delivery:{delivery}"
         try:
             with transaction.atomic():

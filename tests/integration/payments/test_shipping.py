@@ -175,6 +175,16 @@ def test_an_odd_delivery_is_refused(
     assert numbers(serum) == (10, 0)
 
 
+def test_no_more_pieces_are_booked_than_can_be_counted(ayu: Any) -> None:
+    serum = a_product(stocked=2**31 - 10)
+
+    with pytest.raises(InvalidDelivery):
+        goods.receive(sku=serum.sku, pieces=10, delivery="DN-1", actor=ayu.username)
+    goods.receive(sku=serum.sku, pieces=9, delivery="DN-1", actor=ayu.username)
+
+    assert numbers(serum) == (2**31 - 1, 0)
+
+
 # -- The pages -------------------------------------------------------------------------------------
 
 

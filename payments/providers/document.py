@@ -190,20 +190,6 @@ def any_moment(
         return None
 
 
-def moment(document: Mapping[str, Any], name: str) -> datetime | None:
-    """Return the RFC 3339 time under `name`; None where it is missing."""
-    value = optional_text(document, name, max_length=40)
-    if not value:
-        return None
-    try:
-        parsed = datetime.fromisoformat(value)
-    except ValueError:
-        raise Malformed(name, "must be an RFC 3339 time") from None
-    if parsed.tzinfo is None:
-        raise Malformed(name, "must have an offset")
-    return parsed
-
-
 def kept_fields(document: Mapping[str, Any], names: frozenset[str]) -> dict[str, Any]:
     """Return the named plain fields of `document`, ready for a JSON column.
 

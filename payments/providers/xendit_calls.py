@@ -18,12 +18,11 @@ from django.conf import settings
 from payments.exceptions import (
     GatewayRefused,
     GatewayUnavailable,
-    Malformed,
     NotCancellable,
     NotRefundable,
 )
 from payments.providers.base import Page, Purchase, page_of
-from payments.providers.document import moment, told
+from payments.providers.document import any_moment, told
 from payments.providers.http import Answer, call
 
 if TYPE_CHECKING:
@@ -78,10 +77,7 @@ def create(payment: "Payment", purchase: Purchase) -> Page:
 
 def page_of_invoice(invoice: Mapping[str, Any]) -> Page:
     """Return the payment page of an invoice document."""
-    try:
-        until = moment(invoice, "expiry_date")
-    except Malformed:
-        until = None
+    until = any_moment(invoice, "expiry_date")
     return page_of(NAME, invoice.get("id"), invoice.get("invoice_url"), until=until)
 
 

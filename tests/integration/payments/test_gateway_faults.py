@@ -30,7 +30,13 @@ from tests.integration.gateways.test_calls import says, server
 from tests.integration.payments.gateways import an_order
 from tests.integration.payments.test_confirmation import PAID, UNPAID, held_for, shown, work
 from tests.integration.payments.test_paying import buyer, buyer_pays, charges, pay
-from tests.integration.payments.test_refunding import at_the_gateway, decide, paid, send
+from tests.integration.payments.test_refunding import (
+    DoesAndSays,
+    at_the_gateway,
+    decide,
+    paid,
+    send,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -272,3 +278,17 @@ def test_others_buy_while_a_gateway_is_in_trouble(
         buys(gateways, name)
     assert shown(waiting) == UNPAID
     assert pay(waiting).status_code == 201
+
+
+@pytest.mark.parametrize("end", ["9999-12-31T23:59:59Z", "0001-01-01T00:00:00Z", "soon", 7])
+def test_a_page_whose_end_cannot_be_is_opened_all_the_same(
+    end: object, gateways: Simulator, settings: LazySettings
+) -> None:
+    with FaultProxy(gateways.url) as proxy:
+        settings.XENDIT_API_URL = settings.XENDIT_API_URL.replace(gateways.url, proxy.url)
+        proxy.inject(DoesAndSays({"expiry_date": end}), times=1)
+        order = an_order("xendit")
+
+        assert pay(order).status_code == 201
+
+    assert Payment.objects.get(order=order).expires_at is not None

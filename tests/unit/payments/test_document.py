@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from payments.exceptions import Malformed
 from payments.providers.base import MAX_AMOUNT
-from payments.providers.document import amount_number, amount_text, kept_fields, load_object, moment
+from payments.providers.document import amount_number, amount_text, kept_fields, load_object
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,6 @@ def test_what_is_no_amount_in_a_string(amount: str) -> None:
 @given(st.decimals(min_value=0, max_value=MAX_AMOUNT, places=2))
 def test_every_amount_of_a_gateway_is_read_exactly(amount: Decimal) -> None:
     assert amount_text({"gross_amount": f"{amount:f}"}, "gross_amount") == amount
-
-
-@pytest.mark.parametrize("value", ["2026-11-11T00:00:00", "yesterday", "2026-13-01T00:00:00Z"])
-def test_a_time_needs_an_offset_and_a_calendar(value: str) -> None:
-    with pytest.raises(Malformed):
-        moment({"created": value}, "created")
 
 
 def test_only_plain_storable_fields_are_kept() -> None:

@@ -65,17 +65,18 @@ class Bounds:
 def network_hash(address: str) -> str:
     """Return the stored form of a network address: a hash that only this shop can make, or "".
 
-    An IPv6 address counts as its /64, which is what one subscriber has.
+    An IPv6 address counts as its /64, which is what one subscriber has; one that stands for an
+    IPv4 address (::ffff:203.0.113.7) counts as that, because all of those are in one /64.
     """
     try:
         parsed = ip_address(address)
     except ValueError:
         return ""
-    text = str(
-        ip_network((parsed, 64), strict=False) if isinstance(parsed, IPv6Address) else parsed
-    )
+    counted: object = parsed
+    if isinstance(parsed, IPv6Address):
+        counted = parsed.ipv4_mapped or ip_network((parsed, 64), strict=False)
     key = f"{settings.SECRET_KEY}:network".encode()
-    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()[:32]
+    return hmac.new(key, str(counted).encode(), hashlib.sha256).hexdigest()[:32]
 
 
 def read_products(order: Order, skus: list[str]) -> list[Product]:

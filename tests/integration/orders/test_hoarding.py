@@ -204,6 +204,7 @@ def test_the_address_itself_is_not_stored(client: Client) -> None:
     assert (len(stored), "203.0.113.7" in stored) == (32, False)
     assert stored == network_hash("203.0.113.7") != network_hash("203.0.113.8")
     assert network_hash("2001:db8::1") == network_hash("2001:db8::ffff:2")
+    assert network_hash("::ffff:203.0.113.7") == network_hash("203.0.113.7")
     assert network_hash("not an address") == ""
 
 

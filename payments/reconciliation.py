@@ -240,7 +240,8 @@ def _apply(
             payment.status = PaymentStatus.EXPIRED
     payment.asked_at = now
     schedule(payment, opened_at=payment.created_at)
-    payment.save()
+    # Not the whole row: the other transaction may have held it as the one that is too much.
+    payment.save(update_fields=["status", "asked_at", "next_ask_at", "updated_at"])
     if other is not None and other.status in PAID:
         return Found(other, PaymentStatus.PENDING, other.status, is_missed=True)
     is_missed = changed and payment.status not in OPEN

@@ -29,7 +29,7 @@ from tests.faults.faults import CutAnswer, Garbage, LostAnswer, Status
 from tests.faults.proxy import FaultProxy
 from tests.integration.orders.together import somebody_waits_for_a_lock
 from tests.integration.payments.gateways import an_order
-from tests.integration.payments.test_confirmation import PAID, UNPAID, shown, work
+from tests.integration.payments.test_confirmation import PAID, UNPAID, midtrans_says, shown, work
 
 pytestmark = pytest.mark.django_db
 
@@ -438,3 +438,25 @@ def test_a_second_card_whose_webhook_is_lost_is_found(gateways: Simulator) -> No
 
     assert shown(work(order)) == PAID
     assert gateways.midtrans.charges == [f"{order.pk}-1"]
+
+
+def test_money_that_is_too_much_since_other_money_was_found_is_shown_as_held(
+    gateways: Simulator,
+) -> None:
+    order = an_order("midtrans")
+    pay(order)
+    buyer(gateways, order, "pick", method="qris")
+    [first] = gateways.midtrans.transactions
+    first.state = "deny"  # the page takes another way to pay
+    buyer(gateways, order, "pick", method="credit_card", card="4811111111111114")
+    first.state = "pending"
+    later(gateways, 60)
+    gateways.midtrans.become(first, "settlement")
+    midtrans_says(gateways.webhooks.all[-1].document)  # of the card, nobody told
+    work(order)
+
+    later(gateways, 601)
+    sweep()
+
+    held = Payment.objects.exclude(held_reason="")
+    assert list(held.values_list("transaction_id", flat=True)) == [first.id]

@@ -54,12 +54,31 @@ known_parameters() { # The names in the Parameters section of every template.
         "$here"/*.yaml | sort -u
 }
 
+known_values() { # Name<TAB>what it may be: `a number`, or a list as YAML writes it in one line
+    awk '/^[A-Za-z]/ {inside = /^Parameters:/} inside && /^  [A-Za-z]+:/ {gsub(/[ :]/, ""); name = $0}
+        inside && /^    Type: Number$/ {print name "\ta number"}
+        inside && /^    AllowedValues: / {sub(/^    AllowedValues: /, ""); print name "\t" $0}' "$here"/*.yaml
+    printf '%s\t[true, false]\n' Foundation Waf
+}
+
+may_be() { # VALUE WHAT: whether that may be its value
+    local rest=${2#\[}
+    [[ $2 != "a number" ]] || { [[ $1 =~ ^[0-9]+$ ]]; return; }
+    rest=${rest%\]},
+    while [[ $rest =~ ^[[:space:]]*(\"([^\"]*)\"|([^,\"]*)),(.*)$ ]]; do
+        [[ $1 != "${BASH_REMATCH[2]}${BASH_REMATCH[3]}" ]] || return 0
+        rest=${BASH_REMATCH[4]}
+    done
+    return 1
+}
+
 read_parameters() { # FILE: fills `parameters`; stops at a line that is not Key=Value or names nothing.
     local file=$1 line key value number=0
-    local -A known=() seen=()
+    local -A known=() seen=() values=()
     [[ -r $file ]] || stop "no parameters file $file"
     # The last three are deploy.sh's own.
     for key in $(known_parameters) Foundation Waf CloudFormationRoleArn; do known[$key]=yes; done
+    while IFS=$'\t' read -r key value; do values[$key]=$value; done < <(known_values)
     parameters=()
     while IFS= read -r line || [[ -n $line ]]; do
         number=$((number + 1))
@@ -79,6 +98,8 @@ read_parameters() { # FILE: fills `parameters`; stops at a line that is not Key=
         [[ $key == DefaultFromEmail || ! $value =~ [[:space:]] ]] \
             || stop "$file, line $number: no blanks in the value of $key, neither after a comma"
         [[ -n ${known[$key]:-} ]] || stop "$file, line $number: no template has a parameter $key"
+        [[ -z ${values[$key]:-} ]] || may_be "$value" "${values[$key]}" \
+            || stop "$file, line $number: $key is ${values[$key]}, not '$value'"
         [[ -z ${seen[$key]:-} ]] || stop "$file, line $number: $key is there twice"
         seen[$key]=yes
         parameters+=("$line")

@@ -227,6 +227,13 @@ def test_what_an_editor_adds_to_the_parameters_reaches_no_value(
         ("AdminHost=kantor\u200b.shop.example", "a character that cannot be seen"),
         ("AdminHost=kantor.shop.example\rAdminCidrs=10.0.0.0/8", "a character that cannot be seen"),
         ("AdminHost = kantor.shop.example", "without blanks around the ="),
+        ("Waf=True", "Waf is [true, false], not 'True'"),
+        ("Foundation=yes", "Foundation is [true, false]"),
+        ("PaymentProviders=xendit,midtrans", 'PaymentProviders is ["midtrans,xendit", midtrans'),
+        ("CpuArchitecture=arm64", "CpuArchitecture is [X86_64, ARM64]"),
+        ("WorkerCpu=500", 'WorkerCpu is ["256", "512", "1024"'),
+        ("WorkerMaxTasks=ten", "WorkerMaxTasks is a number, not 'ten'"),
+        ("WorkerMaxTasks=a[$(id)]", "WorkerMaxTasks is a number"),
         ("AdminCidrs=203.0.113.0/24, 198.51.100.0/24", "no blanks in the value of AdminCidrs"),
         (
             "CorsAllowedOrigins=https://shop.example https://m.shop.example",
@@ -259,6 +266,25 @@ def test_a_name_with_signs_of_other_languages_is_as_good_as_any(
 
     assert done.returncode == 0, done.stderr
     assert cloud.stacks["skincare-worker"].parameters["DefaultFromEmail"] == name
+
+
+def test_each_value_that_a_template_allows_is_allowed(deployer: Deployer) -> None:
+    allowed: dict[str, set[str]] = {}
+    for name in names():
+        for key, definition in load(name).parameters.items():
+            if "AllowedValues" in definition:
+                values = {str(value) for value in definition["AllowedValues"]}
+                assert allowed.setdefault(key, values) == values, key
+    assert "" in allowed["AcceptPrevious"]
+    for number in range(max(map(len, allowed.values()))):
+        chosen = {key: sorted(values)[number % len(values)] for key, values in allowed.items()}
+        chosen["Foundation"] = "false"
+        text = "".join(f"{key}={value}\n" for key, value in chosen.items())
+        deployer.parameters.write_text(PARAMETERS + text)
+
+        done = deployer.deploy("--dry-run")
+
+        assert done.returncode == 0, done.stderr
 
 
 def test_a_line_that_is_deleted_goes_back_to_the_templates_default(
@@ -1029,7 +1055,13 @@ def test_after_every_call_that_can_fail_the_next_run_finishes(tmp_path: Path) ->
     first = tmp_path / "first"
     first.mkdir()
     #: Without it the deployment goes on, or it is only asked to explain.
-    tolerated = ("service-quotas", "describe-tasks", "docker push", "change-set")
+    tolerated = (
+        "service-quotas",
+        "describe-tasks",
+        "describe-services",
+        "docker push",
+        "change-set",
+    )
     for number, call in enumerate(dict.fromkeys(calls_of_a_first_deployment(first))):
         folder = tmp_path / str(number)
         folder.mkdir()

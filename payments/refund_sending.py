@@ -29,6 +29,9 @@ _FIRST_WAIT: Final = timedelta(seconds=30)
 _LONGEST_WAIT: Final = timedelta(hours=1)
 _LEASE: Final = timedelta(minutes=2)  # longer than the calls of one refund take
 _POLL: Final = timedelta(minutes=2)  # Xendit ends a refund later, and its webhook may be lost
+#: From this repeat on, a quarter of an hour after the first try, a refusal is believed. Before, it
+#: may be a refusal because the refund was done, which the state does not show yet.
+_BELIEVED_FROM: Final = 5
 
 
 def due() -> QuerySet[RefundRequest]:
@@ -92,9 +95,14 @@ def _ask(request: RefundRequest, payment: Payment) -> RefundState:
             raise GatewayUnavailable(refusal.provider, refusal.reason) from None
         if found is not None:
             return found
-    return gateway.refund(
-        payment, key=request.key, amount_rupiah=request.amount_rupiah, reason=request.reason
-    )
+    try:
+        return gateway.refund(
+            payment, key=request.key, amount_rupiah=request.amount_rupiah, reason=request.reason
+        )
+    except GatewayRefused as refusal:
+        if 0 < request.tries < _BELIEVED_FROM:
+            raise GatewayUnavailable(refusal.provider, refusal.reason) from None
+        raise
 
 
 def _later(

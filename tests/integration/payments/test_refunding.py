@@ -425,6 +425,34 @@ def test_a_refund_that_midtrans_has_done_is_not_taken_for_failed_whatever_its_co
     assert held_for(work(order)) == []
 
 
+def test_a_refund_that_shows_itself_late_is_not_taken_for_failed(
+    gateways: Simulator, settings: LazySettings, ayu: Any, budi: Any
+) -> None:
+    order = paid(gateways, "midtrans")
+    request = decide(order, 50_000, ayu, budi)
+    with FaultProxy(gateways.url) as proxy:
+        settings.MIDTRANS_API_URL = settings.MIDTRANS_API_URL.replace(gateways.url, proxy.url)
+        proxy.inject(Lags(), times=3)  # two questions for the state, and a refusal between them
+        proxy.inject(LostAnswer(), times=1)
+        send(gateways)
+
+    request.refresh_from_db()
+    assert (request.status, at_the_gateway(gateways, "midtrans")) == ("done", 50_000)
+    assert held_for(work(order)) == []
+
+
+@dataclass(frozen=True)
+class Lags:
+    """An answer of a gateway whose state does not show its refunds yet."""
+
+    async def answer(self, request: Request, forward: Forward) -> Answer:
+        done = await forward(request)
+        document = json.loads(done.body)
+        if document.pop("refunds", None):
+            document["transaction_status"] = "settlement"
+        return Answer.of(document, status=done.status)
+
+
 @dataclass(frozen=True)
 class DoesAndSays:
     """An answer of a gateway that does what was asked, with some of its fields changed."""

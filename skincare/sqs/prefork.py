@@ -159,6 +159,19 @@ class ProcessPool(asynpool.AsynPool):
     _line_up: Callable[[Any], None]
     _write_in_parts: Any
 
+    def _repopulate_pool(self, exitcodes: list[int]) -> None:
+        """Start processes for those that have ended; where the system has no room, try again later.
+
+        Celery would leave its loop, and then die of the process that has no number.
+        """
+        try:
+            super()._repopulate_pool(exitcodes)
+        except OSError as error:
+            log.error("process_not_started", extra={"error": error.strerror})
+            for process in [one for one in self._pool if one._popen is None]:
+                self._pool.remove(process)
+                self._process_cleanup_queues(process)
+
     def _create_timelimit_handlers(self, hub: Hub) -> None:
         # Called again when Celery starts its consumer again: tasks that run keep their limits.
         limits = self._limits = self._limits or TimeLimits(

@@ -9,6 +9,7 @@ how often, and in which process.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
@@ -17,6 +18,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -97,6 +99,18 @@ def log_report(report: str, about: str) -> None:
     logging.getLogger("test").info("observed", extra={"report": report, "about": about})
 
 
+def beside_diary(name: str) -> str:
+    return os.path.join(os.path.dirname(OPTIONS["diary"]), name)
+
+
+def fork_unless_full(fork: Callable[[], int] = os.fork) -> int:
+    """Fails, as on a host that is full, as long as there is a file `full` beside the diary."""
+    if os.path.exists(beside_diary("full")):
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+    return fork()
+
+
+os.fork = fork_unless_full
 app = Celery("lifted-out")
 configure(
     app,
@@ -241,7 +255,7 @@ def retry_later(self: Task, line: str, after: float) -> None:
 def need_database(self: Task, line: str) -> None:
     """Lacks its database as long as there is a file `away` beside the diary."""
     note(self, line, "started")
-    if os.path.exists(os.path.join(os.path.dirname(OPTIONS["diary"]), "away")):
+    if os.path.exists(beside_diary("away")):
         raise Unavailable("PostgreSQL")
     note(self, line, "done")
 

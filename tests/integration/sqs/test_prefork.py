@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from skincare.local.deadline import wait_until
 from tests.integration.sqs.queue_pair import Queue
 from tests.integration.sqs.worker import Worker
 
@@ -43,3 +44,30 @@ def test_processes_that_are_replaced_after_some_tasks_lose_and_repeat_none(
     assert sorted(worker.lines()) == sorted(lines)
     assert len({entry["pid"] for entry in worker.diary()}) >= 6
     assert worker.logged("task_process_lost") == []
+
+
+def test_a_process_that_cannot_be_replaced_now_is_replaced_later(
+    queue: Queue, start_worker: Start
+) -> None:
+    worker = start_worker(queue)
+    queue.call("sleep", "running", 3)
+    busy = worker.wait_for("running", step="started")["pid"]
+    full = worker.folder / "full"
+    full.touch()
+    for process in worker.children():
+        if process.pid != busy:
+            process.kill()
+    wait_until(lambda: worker.logged("process_not_started"), seconds=20, what="a fork that fails")
+
+    queue.call("record", "by the other")
+    worker.wait_for("running")
+    worker.wait_for("by the other")
+    full.unlink()
+
+    wait_until(lambda: len(worker.children()) == 2, seconds=20, what="two processes again")
+    for line in "abcd":
+        queue.call("sleep", line, 0.5)
+    worker.wait_for_all("abcd", seconds=20)
+    queue.wait_empty(seconds=15)
+    assert worker.receive_counts("running") == [1]
+    assert len({entry["pid"] for entry in worker.diary(step="started")}) == 2

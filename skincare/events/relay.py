@@ -26,6 +26,7 @@ from django.conf import settings
 from django.db import close_old_connections, connection
 from django.utils.module_loading import import_string
 
+from skincare.events.database_sessions import is_away
 from skincare.events.routing import task_for
 from skincare.sqs.template import MessageTemplate
 
@@ -318,9 +319,11 @@ class Relay:
                 relayed = run_once(in_flight=in_flight)
             works = not relayed.sqs_failed
             self._run_jobs()
-        except Exception as error:  # the database is away: the rows wait, and so does the loop
+        except Exception as error:  # the rows wait, and so does the loop
             works = False
             log.warning("relay_failed", error=type(error).__name__, exc_info=error)
+            if not is_away(error):  # else each job would wait for the database in vain
+                self._run_jobs()
         self._failures = 0 if works else self._failures + 1
         return works
 

@@ -309,6 +309,26 @@ def test_the_jobs_are_run_in_a_rush_that_does_not_end(
     assert ran == [0] * 5
 
 
+def test_the_jobs_are_run_where_sending_fails_for_another_reason_than_an_outage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr(relay, "_jobs", [])
+    relay.every(3600, "job", lambda: ran.append("job"))
+    published(1)
+    passing = Relay()
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE events_outboxevent RENAME COLUMN leased_until TO renamed")
+        try:
+            assert not passing.run_pass()
+        finally:
+            cursor.execute("ALTER TABLE events_outboxevent RENAME COLUMN renamed TO leased_until")
+
+    assert ran == ["job"]
+    assert passing.run_pass()
+    assert unsent() == 0
+
+
 def test_a_relay_that_is_to_end_begins_no_job(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
     monkeypatch.setattr(relay, "_jobs", [])

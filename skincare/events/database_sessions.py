@@ -25,11 +25,13 @@ from psycopg.pq import TransactionStatus
 
 from skincare.telemetry.identity import current_service
 
-#: PostgreSQL's words for "not now": it stops, starts, is full, is a reader since a failover, or a
-#: migration has changed what a statement returns that this session has prepared (0A000).
+#: PostgreSQL's words for "not now": it stops, starts, is full, is a reader since a failover. Or it
+#: does not have what this session has prepared, which a new session prepares again: a migration has
+#: changed what that returns (0A000), or others were given the session meanwhile (26000, 42P05).
 #: https://www.postgresql.org/docs/current/errcodes-appendix.html
 _AWAY: Final = frozenset(
-    {"0A000", "25006", "25P03", "53100", "53200", "53300", "57P01", "57P02", "57P03", "57P05"}
+    {"0A000", "25006", "25P03", "26000", "42P05"}
+    | {"53100", "53200", "53300", "57P01", "57P02", "57P03", "57P05"}
 )
 _CONNECTION_EXCEPTION: Final = "08"
 #: So often a session executes a statement of `skincare.events.statements` before it prepares it.

@@ -298,6 +298,27 @@ def test_what_comes_with_each_event_is_prepared_once_for_a_session() -> None:
     assert len([statement for statement in prepared() if "WITH claimed" in statement]) == 1
 
 
+@pytest.mark.parametrize("meddling", ["DISCARD ALL", "PREPARE"])
+def test_an_event_is_tried_in_place_whose_session_was_given_to_others_meanwhile(
+    meddling: str,
+) -> None:
+    """Something between us and PostgreSQL that is a pooler, and does not look like one."""
+    for _ in range(PREPARE_AFTER + 3 if meddling == "DISCARD ALL" else PREPARE_AFTER):
+        claim(new_event(), worker="w1")
+    behind = connection.connection.pgconn
+    if meddling == "PREPARE":  # what the next one is to be called
+        behind.exec_(b"PREPARE _pg3_0 AS SELECT 1")
+    else:
+        behind.exec_(b"DISCARD ALL")
+    document = new_event(event_type="order.seen").document()
+
+    with pytest.raises(Unavailable) as away:
+        process(document, receive_count=1, worker="w1")
+    again = process(document, receive_count=1, worker="w1", resumes=away.value.resumes)
+
+    assert again is EventOutcome.SKIPPED
+
+
 def test_through_a_pooler_nothing_is_prepared(pgbouncer: None) -> None:
     for _ in range(PREPARE_AFTER + 3):
         assert isinstance(claim(new_event(), worker="w1"), Claim)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from celery import Celery
+from django.core.management import call_command
 from django.db import connection, connections, transaction
 from django.db.models.functions import Now
 from django.utils import timezone
@@ -29,6 +30,7 @@ from skincare.events.routing import adapt
 from skincare.events.schema import Event
 from skincare.local.deadline import busyness, wait_until
 from skincare.sqs import configure
+from skincare.telemetry.identity import IDENTITY
 from tests.conftest import QueuePair
 from tests.faults.faults import FailedEntries, Hang, LostAnswer, Reset, Status
 from tests.faults.proxy import FaultProxy
@@ -419,6 +421,29 @@ def test_the_command_relays_until_sigterm(
         command.kill()
     assert command.returncode == 0, output
     assert task_ids(sqs_client, queue_pair.url) == {event.event_id: 1 for event in events}
+
+
+@pytest.mark.timeout(60)
+def test_a_signal_ends_the_command_at_whatever_moment_it_comes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended: list[bool] = []
+
+    def run(self: Relay) -> None:
+        with self._woken._cond:  # held for a moment whenever it begins or ends to wait
+            signal.raise_signal(signal.SIGTERM)
+        ended.append(self._stopped.wait(10 * busyness()))
+
+    monkeypatch.setattr(Relay, "run", run)
+    monkeypatch.setattr(IDENTITY, "service", IDENTITY.service)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        call_command("relay_outbox")
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+    assert ended == [True]
 
 
 def test_no_transaction_is_open_and_no_row_locked_while_sqs_is_slow(

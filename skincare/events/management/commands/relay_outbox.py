@@ -1,6 +1,7 @@
 """`manage.py relay_outbox`: the relay as a process of its own."""
 
 import signal
+import threading
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -25,6 +26,7 @@ class Command(BaseCommand):
                 raise CommandError("Not everything could be sent: see the log lines above.")
             return
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: relay.stop())
+            # In a thread: the signal may come while this one holds the locks that `stop` takes.
+            signal.signal(number, lambda *_: threading.Thread(target=relay.stop).start())
         relay.wake()
         relay.run()

@@ -9,6 +9,7 @@ Neither makes everything that the templates ask for, and both answer CREATE_COMP
 """
 
 import os
+import shutil
 import sys
 import urllib.request
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,6 @@ from skincare.local.sqs import CLIENT_ENVIRONMENT, REGION, free_port
 from skincare.local.supervised import Supervised
 
 ENVIRONMENTS = Path(sys.prefix)
-AWS_CLI = ENVIRONMENTS / "aws-emulator" / "bin" / "aws"
 
 
 class Account:
@@ -69,6 +69,23 @@ def localemu(folder: Path) -> Iterator[Account]:
         url = f"http://127.0.0.1:{port}"
         server.wait_ready(lambda: _answers(f"{url}/_localemu/health"), seconds=90)
         yield Account(url)
+
+
+def impatient_programs(folder: Path) -> Path:
+    """A new folder with the `aws` and the `sleep` of scripts that wait for an emulator.
+
+    What changes there has changed when it is asked for again, so no pause has to be long.
+    """
+    programs = folder / "bin"
+    programs.mkdir()
+    python = ENVIRONMENTS / "aws-emulator" / "bin" / "python"
+    for name, command in {
+        "aws": f'"{python}" "{Path(__file__).with_name("impatient_aws.py")}" "$@"',
+        "sleep": f"{shutil.which('sleep')} 1",
+    }.items():
+        (programs / name).write_text(f"#!/bin/sh\nexec {command}\n")
+        (programs / name).chmod(0o755)
+    return programs
 
 
 @contextmanager

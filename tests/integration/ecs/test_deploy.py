@@ -19,7 +19,7 @@ from django.conf import settings
 from ecs.template import FOLDER, OPTIONAL, deployed, names
 from skincare.local.sqs import CLIENT_ENVIRONMENT
 from skincare.sqs.queues import attribute_problems
-from tests.integration.ecs.emulators import AWS_CLI, Account, existing, localemu, moto
+from tests.integration.ecs.emulators import Account, existing, impatient_programs, localemu, moto
 from tests.unit.ecs.test_tasks import OPTIONAL_SECRETS, ROLE_SECRETS, SECRETS
 
 pytestmark = [pytest.mark.ecs, pytest.mark.timeout(900)]
@@ -35,6 +35,7 @@ class Deployment:
 
     account: Account
     ecs: Account
+    programs: Path
     scripts: Path
     parameters: Path
     shop: str
@@ -44,7 +45,7 @@ class Deployment:
         return subprocess.run(
             [self.scripts / "deploy.sh", *options, self.parameters],
             env={
-                "PATH": f"{AWS_CLI.parent}:{os.environ['PATH']}",
+                "PATH": f"{self.programs}:{os.environ['PATH']}",
                 "HOME": str(self.parameters.parent),
                 **CLIENT_ENVIRONMENT,
                 "AWS_ENDPOINT_URL": self.account.url,
@@ -73,7 +74,8 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
         file.write_text("".join(f"{name}={value}\n" for name, value in parameters.items()))
         prepare_ecs(ecs, parameters["PrivateSubnetIds"].split(","))
         with answering() as shop:
-            yield Deployment(account, ecs, scripts_for_localemu(folder), file, shop)
+            programs, scripts = impatient_programs(folder), scripts_for_localemu(folder)
+            yield Deployment(account, ecs, programs, scripts, file, shop)
 
 
 def scripts_for_localemu(folder: Path) -> Path:

@@ -8,7 +8,7 @@ import email
 import email.policy
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from email.message import EmailMessage
 from pathlib import Path
@@ -111,17 +111,39 @@ def start_worker(name: str, app: Celery, environment: dict[str, str], folder: Pa
     return LocalWorker(handle, app)
 
 
+class SharedStage:
+    """The stage of all tests that do not break the worker itself, made for the first that asks."""
+
+    def __init__(self, make: Callable[[], AbstractContextManager[Stage]]) -> None:
+        self._make = make
+        self._closing = ExitStack()
+        self._stage: Stage | None = None
+
+    def get(self) -> Stage:
+        if self._stage is None:
+            self._stage = self._closing.enter_context(self._make())
+        return self._stage
+
+    def end(self) -> None:
+        self._stage = None
+        self._closing.close()
+
+
 @pytest.fixture(scope="package")
 def shared_stage(
     set_up: Callable[..., AbstractContextManager[Stage]],
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Stage]:
-    """The stage of all tests that do not break the worker itself.
+) -> Iterator[SharedStage]:
+    """It ends with the package: its worker tells of itself in the database of others' tests."""
+    shared = SharedStage(lambda: set_up(tmp_path_factory.mktemp("shared"), 1))
+    yield shared
+    shared.end()
 
-    It ends with them: its worker tells of itself in the database that others have to themselves.
-    """
-    with set_up(tmp_path_factory.mktemp("shared"), 1) as stage:
-        yield stage
+
+@pytest.fixture
+def no_other_worker(shared_stage: SharedStage) -> None:
+    """For tests that look at workers' reports: there are those of the test's own workers only."""
+    shared_stage.end()
 
 
 @pytest.fixture
@@ -131,7 +153,7 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Stage]:
         with request.getfixturevalue("set_up")(tmp_path, marker.args[0]) as own:
             yield own
         return
-    shared: Stage = request.getfixturevalue("shared_stage")
+    shared: Stage = request.getfixturevalue("shared_stage").get()
     yield shared
     client = request.getfixturevalue("sqs_client")
     for url in shared.queues:

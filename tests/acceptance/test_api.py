@@ -13,7 +13,7 @@ from orders.status import OrderStatus
 from skincare.events.models import OutboxEvent
 from skincare.local.deadline import busyness, wait_until
 from tests.acceptance.api import Api
-from tests.acceptance.conftest import Shop, Stage
+from tests.acceptance.conftest import SharedStage, Shop, Stage
 from tests.faults.faults import Fault, Hang, Status
 from tests.faults.proxy import FaultProxy
 
@@ -25,10 +25,10 @@ MUCH_LESS_THAN_SQS_TIMEOUTS = 2.0  # seconds
 
 @pytest.fixture(scope="module")
 def api(
-    shared_stage: Stage, shared_proxy: FaultProxy, tmp_path_factory: pytest.TempPathFactory
+    shared_stage: SharedStage, shared_proxy: FaultProxy, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Api]:
     folder = tmp_path_factory.mktemp("api")
-    with Api(shared_stage.environment, folder, shared_proxy.url) as running:
+    with Api(shared_stage.get().environment, folder, shared_proxy.url) as running:
         yield running
 
 

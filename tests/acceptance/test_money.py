@@ -30,7 +30,7 @@ from payments.money_check import check_money
 from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.local.deadline import wait_until
 from tests.acceptance.api import Api
-from tests.acceptance.conftest import Shop, Stage
+from tests.acceptance.conftest import SharedStage, Shop, Stage
 from tests.faults.faults import Status
 from tests.faults.proxy import FaultProxy
 from tests.integration.orders.shop import a_product, aged, numbers, place
@@ -51,11 +51,11 @@ HANDFUL = 6  # emails to one buyer in an hour: a few of payments, and the order'
 
 @pytest.fixture(scope="module")
 def api(
-    shared_stage: Stage, shared_proxy: FaultProxy, tmp_path_factory: pytest.TempPathFactory
+    shared_stage: SharedStage, shared_proxy: FaultProxy, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Api]:
     """The API of a shop whose checkout has ceased to offer Xendit."""
     environment = {
-        **shared_stage.environment,
+        **shared_stage.get().environment,
         "PAYMENT_PROVIDERS": "midtrans,sandbox",
         "XENDIT_CALLBACK_TOKEN": XENDIT_TOKEN,
     }

@@ -189,6 +189,7 @@ def test_the_email_provider_is_down(
     assert len(list(provider.folder.glob("*.eml"))) == 1
 
 
+@pytest.mark.usefixtures("no_other_worker")
 def test_a_worker_that_hangs(
     set_up: SetUp, tmp_path: Path, look_at: Callable[[Stage], None]
 ) -> None:
@@ -199,9 +200,7 @@ def test_a_worker_that_hangs(
         processes = [psutil.Process(worker.container.pid), *worker.container.children()]
         for process in processes:
             process.suspend()
-        # What other tests' workers have told last; and the poll in flight, which takes messages.
-        WorkerReport.objects.exclude(pid=worker.container.pid).delete()
-        time.sleep(POLL_ENDS)
+        time.sleep(POLL_ENDS)  # the poll in flight takes messages
         order = place()
         OutboxEvent.objects.update(created_at=timezone.now() - LATE)
         relay.run_once()
@@ -246,6 +245,7 @@ def wait_for_line(worker: LocalWorker, event: str) -> None:
     )
 
 
+@pytest.mark.usefixtures("no_other_worker")
 def test_a_task_that_hung_in_a_worker_that_died(
     set_up: SetUp, tmp_path: Path, look_at: Callable[[Stage], None]
 ) -> None:
@@ -275,6 +275,7 @@ def test_a_task_that_hung_in_a_worker_that_died(
             run(mended)
 
 
+@pytest.mark.usefixtures("no_other_worker")
 def test_a_worker_that_waits_for_what_is_away(
     set_up: SetUp, tmp_path: Path, look_at: Callable[[Stage], None]
 ) -> None:
@@ -307,6 +308,7 @@ def test_a_worker_that_waits_for_what_is_away(
             run(mended)
 
 
+@pytest.mark.usefixtures("no_other_worker")
 def test_a_release_that_does_not_start(
     set_up: SetUp, tmp_path: Path, look_at: Callable[[Stage], None], settings: Any
 ) -> None:

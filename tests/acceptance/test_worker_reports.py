@@ -20,6 +20,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.django_db(transaction=True),
     pytest.mark.timeout(240),
+    pytest.mark.usefixtures("no_other_worker"),
 ]
 
 
@@ -40,6 +41,7 @@ def test_a_stage_leaves_no_word_of_a_worker_that_was_killed(
     assert not WorkerReport.objects.exists()
 
 
+@pytest.mark.workers(1)
 def test_a_worker_that_hangs_is_found_and_its_return_too(
     celery_setup: CeleryTestSetup, shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

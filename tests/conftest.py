@@ -39,17 +39,32 @@ if not os.environ.get("SQS_ENDPOINT_URL"):
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the files into the order in which the processes of pytest-xdist end soonest."""
+    others = float(config.getini("timeout"))
+    may_take: dict[Path, float] = {}
+    for item in items:
+        limit = item.get_closest_marker("timeout")
+        seconds = limit.args[0] if limit else others
+        may_take[item.path] = max(seconds, may_take.get(item.path, others))
+    waiting = {item.path for item in items if item.get_closest_marker("waits")}
+    processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    files = {path: n for n, path in enumerate(order_of_files(may_take, waiting, processes))}
+    items.sort(key=lambda item: files[item.path])
+
+
+def order_of_files(may_take: dict[Path, float], waiting: set[Path], processes: int) -> list[Path]:
     """Begin with the files that may take longest, so that no process ends alone with one of them.
 
-    Those of a folder stay together: what they share is started once in a process.
+    may_take: seconds, the limit of each file. waiting: what waits for minutes comes before them, as
+    it takes nothing from the others. Files of a folder stay together: what they share is started
+    once in a process.
     """
-    may_take: dict[Path, float] = {}  # seconds, where a test says that it needs more than others
-    for item in items:
-        if limit := item.get_closest_marker("timeout"):
-            may_take[item.path] = max(limit.args[0], may_take.get(item.path, 0.0))
-    others = float(config.getini("timeout"))
     # By name, the folders of what takes long come before `unit`.
-    items.sort(key=lambda item: (-max(others, may_take.get(item.path, 0.0)), item.path.parent))
+    files = sorted(may_take, key=lambda path: (path not in waiting, -may_take[path], path.parent))
+    first, rest = files[:processes], files[processes:]
+    # A process gets its second file while it is at its first: one that waits gets a short one.
+    many = max(len(rest) - len(waiting), 0)
+    return [*first, *rest[many:], *rest[:many]]
 
 
 class QueuePair(NamedTuple):

@@ -34,7 +34,12 @@ def call_all(queue: Queue, lines: list[str]) -> None:
 #: An hour is thirty of the visibility timeouts of 120 seconds; here they are of 13.
 @pytest.mark.parametrize(
     "timeouts",
-    [2, pytest.param(30, marks=[pytest.mark.slow, pytest.mark.timeout(1200)], id="an hour")],
+    [
+        2,
+        pytest.param(
+            30, id="an hour", marks=[pytest.mark.slow, pytest.mark.waits, pytest.mark.timeout(1200)]
+        ),
+    ],
 )
 def test_an_outage_longer_than_the_visibility_timeout_costs_no_receive(
     timeouts: int, proxy: FaultProxy, make_queue: Callable[..., Queue], start_worker: Start

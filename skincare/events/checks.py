@@ -30,7 +30,7 @@ _RANGES: Final[Mapping[str, Range]] = {
     "RELAY_BATCHES_IN_FLIGHT": Range(1, 9, "each needs a connection of Celery's pool of ten"),
     "PUT_OFF_ENDS_AFTER_SECONDS": Range(60, 604_800, "an email that is later than that is no news"),
     # Celery's form of an event is a JSON text in a JSON text: up to twice as long.
-    "EVENT_MAX_BYTES": Range(1_024, 131_072, "its message must fit into SQS's 256 KiB"),
+    "EVENT_MAX_BYTES": Range(1_024, 131_072, "its message must fit into SQS's 1 MiB"),
     "OLDEST_EVENT_WARNING_SECONDS": Range(1, 86_400, "nobody looks at what waits less or longer"),
     "PRUNE_OUTBOX_DAYS": DAYS,
     "PRUNE_PROCESSED_EVENTS_DAYS": DAYS,

@@ -4,7 +4,8 @@ gunicorn forks, watches and replaces the processes. waitress has one thread that
 connections, and hands a request to a worker thread only when it is complete, body and all: a client
 that sends a byte every ten seconds costs a socket, and no thread.
 What is here joins the two: a deadline for reading, pools of threads that cannot
-starve each other, one log line for each request, and an end that answers what was taken.
+starve each other, connections to the process that is free, one log line for each request, and an
+end that answers what was taken.
 """
 
 import json
@@ -38,6 +39,8 @@ POOLS: Final[Mapping[str, tuple[str, ...]]] = {
 OTHERS: Final = "pages"
 #: One for each of the two paths, neither of which waits for anything.
 HEALTH_THREADS: Final = 2
+#: So often a process in which requests wait for a thread takes a connection that nobody wanted.
+FULL_TAKE_SECONDS: Final = 0.01
 #: Bytes of all headers of a request, as the load balancer allows a little more.
 MAX_HEADER_BYTES: Final = 32 * 1024
 
@@ -70,6 +73,11 @@ class Pools:
         """Let the next request of the channel be served."""
         path = getattr(channel.requests[0], "path", "")  # none where it could not be read
         self._pools[pool_of(path)].add_task(channel)
+
+    @property
+    def are_full(self) -> bool:
+        """Whether a request waits for a thread."""
+        return any(pool.queue for pool in self._pools.values())
 
     def shutdown(self) -> None:
         """End the threads; nothing is served any more."""
@@ -195,10 +203,28 @@ class Channel(HTTPChannel):
 
 
 class Server(TcpWSGIServer):
-    """The listening socket and its connections."""
+    """The listening socket and its connections.
+
+    All processes listen on the same socket, and a connection stays with the one that takes it. The
+    first to wake would take most of those that come together, and their requests would wait for its
+    few threads while the threads of the others are idle. So a process in which requests wait does
+    not wake for a connection: it looks now and then, and takes one that nobody wanted.
+    """
 
     channel_class = Channel
     is_ending = False
+    _next_take: float = 0.0
+
+    def readable(self) -> bool:
+        """Whether to wake for a connection."""
+        return super().readable() and not self.task_dispatcher.are_full
+
+    def take_one(self) -> None:
+        """Take one connection although requests wait, unless it was tried just now."""
+        now = time.monotonic()
+        if now >= self._next_take and super().readable():
+            self._next_take = now + FULL_TAKE_SECONDS
+            self.handle_accept()
 
     def maintenance(self, now: float) -> None:
         """Hang up on idle and on late clients; called once a second."""
@@ -242,7 +268,10 @@ class BufferingWorker(Worker):
             for listening in self.sockets
         ]
         while self.alive and self.ppid == os.getppid():
-            self._turn(connections)
+            self._turn(connections, seconds=FULL_TAKE_SECONDS if pools.are_full else 1)
+            if pools.are_full:
+                for server in servers:
+                    server.take_one()
         for server in servers:
             server.stop_accepting()
         deadline = time.monotonic() + self.cfg.graceful_timeout
@@ -250,9 +279,9 @@ class BufferingWorker(Worker):
             self._turn(connections)
         pools.shutdown()
 
-    def _turn(self, connections: dict[int, wasyncore.dispatcher]) -> None:
+    def _turn(self, connections: dict[int, wasyncore.dispatcher], *, seconds: float = 1) -> None:
         self.notify()
-        wasyncore.loop(timeout=1, use_poll=True, map=connections, count=1)
+        wasyncore.loop(timeout=seconds, use_poll=True, map=connections, count=1)
 
     def _adjustments(self) -> Adjustments:
         options: dict[str, Any] = {

@@ -322,6 +322,16 @@ def test_what_proves_a_webhook_is_needed_where_webhooks_are_served(
     assert run_check(environment, "check").returncode == 0
 
 
+def test_what_a_web_process_has_loaded_is_not_searched_for_garbage() -> None:
+    program = (
+        "import gc, skincare.wsgi\nprint('frozen', gc.get_freeze_count() > len(gc.get_objects()))"
+    )
+
+    started = run([sys.executable, "-c", program], PRODUCTION)
+
+    assert "frozen True" in started.stdout, started.stderr
+
+
 def test_a_disabled_provider_needs_no_secret() -> None:
     environment = {**PRODUCTION, "PAYMENT_PROVIDERS": "midtrans"}
     environment |= dict.fromkeys(("XENDIT_CALLBACK_TOKEN", "XENDIT_SECRET_KEY"), "")

@@ -1,4 +1,4 @@
-"""A real gunicorn with one process, and raw connections to it."""
+"""A real gunicorn, and raw connections to it."""
 
 import os
 import socket
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import pytest
 import requests
@@ -18,13 +18,13 @@ from skincare.local.supervised import Supervised
 class Web:
     """The API, as gunicorn.conf.py serves it."""
 
-    def __init__(self, environment: dict[str, str], folder: Path) -> None:
+    def __init__(self, environment: dict[str, str], folder: Path, *, processes: int = 1) -> None:
         self.port = free_port()
         self.log = folder / "web.log"
         self.process = Supervised(
             [
-                *(sys.executable, "-m", "gunicorn", "skincare.wsgi", "--workers", "1"),
-                *("--bind", f"127.0.0.1:{self.port}"),
+                *(sys.executable, "-m", "gunicorn", "skincare.wsgi"),
+                *("--workers", str(processes), "--bind", f"127.0.0.1:{self.port}"),
             ],
             name="the API",
             env=environment,
@@ -78,10 +78,16 @@ class RawClient:
         self._socket.close()
 
 
+class StartWeb(Protocol):
+    """Starts another gunicorn, until the end of the module."""
+
+    def __call__(self, *, processes: int = 1) -> Web: ...
+
+
 @pytest.fixture(scope="module")
 def start_web(
     test_database_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[], Web]]:
+) -> Iterator[StartWeb]:
     environment = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "tests.integration.web.settings",
@@ -89,11 +95,16 @@ def start_web(
         "LOG_LEVEL": "INFO",
     }
     with ExitStack() as running:
-        yield lambda: running.enter_context(Web(environment, tmp_path_factory.mktemp("web")))
+
+        def start(*, processes: int = 1) -> Web:
+            folder = tmp_path_factory.mktemp("web")
+            return running.enter_context(Web(environment, folder, processes=processes))
+
+        yield start
 
 
 @pytest.fixture(scope="module")
-def web(start_web: Callable[[], Web]) -> Web:
+def web(start_web: StartWeb) -> Web:
     return start_web()
 
 

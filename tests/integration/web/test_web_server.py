@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import product
 from uuid import uuid4
 
+import psutil
 import psycopg
 import pytest
 import requests
@@ -16,7 +17,7 @@ from orders.models import Order, Product
 from skincare.local.deadline import busyness, wait_until
 from tests.integration.orders.shop import a_product
 from tests.integration.orders.together import together
-from tests.integration.web.conftest import RawClient, Web
+from tests.integration.web.conftest import RawClient, StartWeb, Web
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -34,16 +35,27 @@ CHUNKED = "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
 CHUNKED += "GET /v1/products HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
 
-def checkout(web: Web, product: Product, **options: object) -> requests.Response:
-    body = {
+def cart_of(product: Product) -> dict[str, object]:
+    return {
         "items": [{"sku": product.sku, "quantity": 1}],
         "email": "sari@example.com",
         "payment_method": "sandbox",
     }
+
+
+def checkout(web: Web, product: Product, **options: object) -> requests.Response:
     return web.post(
         "/v1/checkout",
-        **{"data": json.dumps(body), **options},
+        **{"data": json.dumps(cart_of(product)), **options},
         headers={"Idempotency-Key": uuid4().hex, "Content-Type": "application/json"},
+    )
+
+
+def checkout_text(product: Product) -> str:
+    body = json.dumps(cart_of(product))
+    return (
+        f"POST /v1/checkout HTTP/1.1\r\nHost: 127.0.0.1\r\nIdempotency-Key: {uuid4().hex}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
     )
 
 
@@ -81,13 +93,7 @@ def test_a_request_that_goes_on_byte_by_byte_has_one_deadline_for_all_of_it(
 
 def test_a_body_in_chunks_is_read_like_any_other(web: Web) -> None:
     product = a_product()
-    body = json.dumps(
-        {
-            "items": [{"sku": product.sku, "quantity": 1}],
-            "email": "sari@example.com",
-            "payment_method": "sandbox",
-        }
-    ).encode()
+    body = json.dumps(cart_of(product)).encode()
 
     answer = checkout(web, product, data=iter([body[:10], body[10:]]))
 
@@ -197,8 +203,40 @@ def test_checkouts_of_a_locked_product_stop_nothing_else(web: Web, locked: Produ
         assert int(answer.headers["Retry-After"]) > 0
 
 
+def connections_of(process: psutil.Process, port: int) -> int:
+    """Return how many clients' connections the process holds."""
+    held = process.net_connections(kind="tcp4")
+    return sum(one.status == psutil.CONN_ESTABLISHED and one.laddr.port == port for one in held)
+
+
+def test_a_process_whose_requests_wait_leaves_new_connections_to_another(
+    start_web: StartWeb, connect: Callable[[Web], RawClient], locked: Product
+) -> None:
+    web = start_web(processes=2)
+    full, free = psutil.Process(web.process.pid).children()
+    wait_until(
+        lambda: min(full.num_threads(), free.num_threads()) > 6, seconds=30, what="both processes"
+    )
+    free.suspend()
+    for _ in range(8):
+        connect(web).send(checkout_text(locked))
+    wait_until(lambda: connections_of(full, web.port) == 8, seconds=10, what="its connections")
+
+    for _ in range(60):
+        connect(web)
+    wait_until(lambda: connections_of(full, web.port) > 8, seconds=10, what="one more")
+    free.resume()
+
+    wait_until(
+        lambda: connections_of(full, web.port) + connections_of(free, web.port) == 68,
+        seconds=10,
+        what="all connections",
+    )
+    assert connections_of(free, web.port) > 30
+
+
 def test_a_request_that_is_being_sent_at_the_end_is_answered(
-    start_web: Callable[[], Web], connect: Callable[[Web], RawClient]
+    start_web: StartWeb, connect: Callable[[Web], RawClient]
 ) -> None:
     web = start_web()
     client = connect(web)

@@ -55,8 +55,8 @@ def apply_report(
         case Duplicate():
             payment.save()
             return Applied(_Outcome.REPEATED)
-        case Stale(_) if brings_back(payment, report.status):
-            return _hold(payment, HoldCode.CONTRADICTS, _won(payment), stored)
+        case Stale(_) if brings_back(payment, report.status, is_asked=report.is_answer):
+            return _hold(payment, HoldCode.CONTRADICTS, _back(payment), stored)
         case Stale(reason):
             payment.save()
             return Applied(_Outcome.IGNORED, reason)
@@ -105,8 +105,11 @@ def record_refund_by_hand(payment: Payment, *, amount_rupiah: int, key: str, at:
 
 
 def record_reversal(payment: Payment, *, key: str, at: datetime) -> None:
-    """Record that what chargebacks took of a locked payment came back: the dispute was won."""
-    amount = payment.charged_back_rupiah
+    """Record that what chargebacks took of a locked payment came back: the dispute was won.
+
+    Where there was none, that its refunds came back.
+    """
+    amount = payment.charged_back_rupiah or payment.sent_back_rupiah
     PaymentRefund.objects.create(
         payment=payment,
         key=key,
@@ -123,20 +126,27 @@ def record_reversal(payment: Payment, *, key: str, at: datetime) -> None:
     )
 
 
-def brings_back(payment: Payment, notified: str) -> bool:
-    """Whether a notified state says that what was charged back is in again.
+def brings_back(payment: Payment, notified: str, *, is_asked: bool = True) -> bool:
+    """Whether a notified state says that money which went back is in again.
 
-    The gateways' documents end with the chargeback. A dispute that the shop wins can show itself
-    only as the settlement that was there before; a settlement that comes late looks like that too.
+    A dispute that the shop wins, or a refund that the bank does not take, can show itself only as
+    the settlement that was there before; a settlement that is notified late looks like that too.
+    After a refund only the gateway's answer tells them apart: it `is_asked`, and does not know of
+    the refund any more that it reported. What was sent back by hand, it never knew of.
+
+    Midtrans names settlement among what may follow refund, partial_refund and partial_chargeback:
+    https://docs.midtrans.com/reference/transaction-status
     """
-    is_taken = payment.status in REFUND and notified == PaymentStatus.SETTLED
-    return is_taken and payment.charged_back_rupiah > 0
+    if payment.status not in REFUND or notified != PaymentStatus.SETTLED:
+        return False
+    return payment.charged_back_rupiah > 0 or (is_asked and payment.sent_back_rupiah > 0)
 
 
-def _won(payment: Payment) -> str:
+def _back(payment: Payment) -> str:
+    if charged_back := payment.charged_back_rupiah:
+        return f"settled after {charged_back} rupiah were charged back: was the dispute won?"
     return (
-        f"settled after {payment.charged_back_rupiah} rupiah were charged back: "
-        "was the dispute won?"
+        f"settled after {payment.sent_back_rupiah} rupiah were refunded: did the refund come back?"
     )
 
 

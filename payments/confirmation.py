@@ -221,12 +221,16 @@ def _resolve(order: Order, payment: Payment, truth: PaymentStatus | None, asked:
     if not order.is_held:
         return
     for hold in open_holds(order.pk):
-        if (
-            hold.code == HoldCode.GATEWAY_DIFFERS
-            and hold.payment_id == payment.pk
-            and hold.notification is not None
-            and _is_confirmed(hold.notification, truth, asked)
-        ):
+        if hold.payment_id != payment.pk or hold.notification is None:
+            continue
+        went_back_after_all = (
+            hold.code == HoldCode.CONTRADICTS
+            and truth in REFUND
+            and hold.notification.status == PaymentStatus.SETTLED
+            and not payment.charged_back_rupiah
+        )
+        was_in_doubt = hold.code == HoldCode.GATEWAY_DIFFERS
+        if went_back_after_all or (was_in_doubt and _is_confirmed(hold.notification, truth, asked)):
             hold.payment = payment
             close_hold(order, hold, how=Decision.RESOLVED, reason="the gateway confirms it")
 

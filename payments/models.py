@@ -162,9 +162,17 @@ class Payment(models.Model):
     @property
     def charged_back_rupiah(self) -> int:
         """What chargebacks took, without what came back."""
-        kinds = (PaymentRefund.Kind.CHARGEBACK, PaymentRefund.Kind.REVERSAL)
-        taken = self.refunds.filter(kind__in=kinds).aggregate(rupiah=models.Sum("amount_rupiah"))
-        return taken["rupiah"] or 0
+        return max(0, self._rupiah_of(PaymentRefund.Kind.CHARGEBACK, PaymentRefund.Kind.REVERSAL))
+
+    @property
+    def sent_back_rupiah(self) -> int:
+        """What went back through its gateway, refunds and chargebacks, without what came back."""
+        kind = PaymentRefund.Kind
+        return self._rupiah_of(kind.REFUND, kind.CHARGEBACK, kind.REVERSAL)
+
+    def _rupiah_of(self, *kinds: str) -> int:
+        found = self.refunds.filter(kind__in=kinds).aggregate(rupiah=models.Sum("amount_rupiah"))
+        return found["rupiah"] or 0
 
     @property
     def is_held(self) -> bool:
@@ -448,7 +456,7 @@ class PaymentRefund(AppendOnlyModel):
         REFUND = "refund", "refund"  # the shop gave it back
         CHARGEBACK = "chargeback", "chargeback"  # the buyer's bank took it back
         BY_HAND = "by_hand", "sent back by hand"  # outside the gateway, as a person says
-        REVERSAL = "reversal", "chargeback reversed"  # the dispute was won: it is below 0
+        REVERSAL = "reversal", "chargeback reversed"  # what went back is in again: it is below 0
 
     # `payment_refund_key_once` is its index.
     payment = models.ForeignKey(

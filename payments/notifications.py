@@ -115,8 +115,8 @@ def _may_be_news(payment: Payment, repeated: PaymentNotification) -> bool:
     """Whether the gateway has to be asked about a notification that it has sent before.
 
     What it did not confirm, or somebody forged before, may be true by now; a settlement after a
-    chargeback says in the same words as the first one that the money came back, and a chargeback
-    after that, that it is gone again.
+    chargeback or a refund says in the same words as the first one that the money came back, and a
+    chargeback after that, that it is gone again.
     """
     is_gone_again = repeated.status in REFUND and payment.status == PaymentStatus.SETTLED
     was_in_doubt = repeated.outcome == _Outcome.HELD

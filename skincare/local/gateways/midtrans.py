@@ -8,7 +8,7 @@ https://docs.midtrans.com/docs/https-notification-webhooks
 
 import hashlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count
@@ -283,9 +283,19 @@ class Midtrans:
     def win_dispute(self, transaction: Transaction) -> None:
         """The bank gives back what it charged back.
 
-        GUESS: the transaction is settled again. The documentation ends with the chargeback.
+        GUESS: the transaction is settled again, as the reference says of a partial chargeback.
         """
-        if transaction.state not in ("chargeback", "partial_chargeback"):
+        self._settle_again(transaction, after=("chargeback", "partial_chargeback"))
+
+    def return_refund(self, transaction: Transaction) -> None:
+        """The buyer's bank does not take a refund: the transaction is settled again.
+
+        https://docs.midtrans.com/reference/transaction-status
+        """
+        self._settle_again(transaction, after=("refund", "partial_refund"))
+
+    def _settle_again(self, transaction: Transaction, *, after: Sequence[str]) -> None:
+        if transaction.state not in after:
             raise not_modifiable()
         transaction.refunds.clear()
         transaction.state = "settlement"

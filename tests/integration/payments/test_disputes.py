@@ -97,6 +97,72 @@ def test_a_dispute_that_was_won_is_held_and_then_pays_the_order_again(
     assert list(check_money()) == []
 
 
+def refunded(gateways: Simulator) -> Order:
+    """A paid order whose money went back through Midtrans."""
+    order = an_order("midtrans")
+    midtrans_says(midtrans_shows(gateways, order, "capture", "settle"))
+    assert shown(work(order)) == PAID
+    gateways.midtrans.refund(gateways.midtrans.transactions[-1], amount=None, key="k", reason="r")
+    midtrans_says(gateways.webhooks.all[-1].document)
+    assert (shown(work(order)), held_for(order)) == (REFUNDED, [])
+    return order
+
+
+def test_a_refund_that_came_back_is_held_and_then_pays_the_order_again(
+    gateways: Simulator, ayu: Any, budi: Any
+) -> None:
+    # given
+    order = refunded(gateways)
+    # when: word for word the first settlement, which was stored then
+    gateways.midtrans.return_refund(gateways.midtrans.transactions[-1])
+    midtrans_says(gateways.webhooks.all[-1].document)
+    sweep()
+    work(order)
+    # then
+    assert (shown(order), held_for(order)) == (REFUNDED, ["contradicts"])
+    hold = Hold.objects.get(code=HoldCode.CONTRADICTS)
+    assert hold.reason == "settled after 150000 rupiah were refunded: did the refund come back?"
+
+    accept(order, ayu, budi)
+
+    assert (shown(order), held_for(order)) == (PAID, [])
+    payment = Payment.objects.get(order=order)
+    assert (payment.status, payment.refunded_rupiah) == ("settled", 0)
+    assert order.can_be_shipped
+    assert list(check_money()) == []
+
+
+def test_a_settlement_that_is_repeated_late_after_a_refund_changes_nothing(
+    gateways: Simulator,
+) -> None:
+    order = refunded(gateways)
+    settlement = PaymentNotification.objects.filter(status="settled").earliest("id").payload
+
+    midtrans_says({**settlement, "order_id": Payment.objects.get().reference})
+    sweep()
+    work(order)
+
+    assert (shown(order), held_for(order)) == (REFUNDED, [])
+
+
+def test_a_refund_that_the_gateway_had_not_shown_yet_ends_the_hold(gateways: Simulator) -> None:
+    order = refunded(gateways)
+    transaction = gateways.midtrans.transactions[-1]
+    refunds = list(transaction.refunds)
+    gateways.midtrans.return_refund(transaction)
+    midtrans_says(gateways.webhooks.all[-1].document)
+    sweep()
+    assert held_for(work(order)) == ["contradicts"]
+
+    transaction.refunds.extend(refunds)
+    gateways.midtrans.become(transaction, "refund")
+    midtrans_says(gateways.webhooks.all[-1].document)
+    Payment.objects.update(next_ask_at=timezone.now())
+    sweep()
+
+    assert (shown(work(order)), held_for(order)) == (REFUNDED, [])
+
+
 def test_half_of_a_payment_comes_back_too(gateways: Simulator, ayu: Any, budi: Any) -> None:
     order = charged_back(gateways, action="charge back half")
     assert order.status == "partly_refunded"

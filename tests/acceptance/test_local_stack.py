@@ -23,7 +23,8 @@ from skincare.local.stack import PROJECT, Stack
 from skincare.local.supervised import ProgramError
 from tests.acceptance.local_run import Run, environment, started
 
-pytestmark = pytest.mark.timeout(300)
+# Each starts the whole shop, one twice, on a machine that may be busy.
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.mark.slow

@@ -5,11 +5,12 @@ For everything outside the worker's event loop: web processes, commands, a worke
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.loaders import create_loader
+from botocore.session import Session
 
 from skincare.sqs.policy import SQSPolicy
 
@@ -25,18 +26,24 @@ NO_ANSWER = "NoAnswer"
 
 T = TypeVar("T")
 
+#: AWS's descriptions of SQS and of its endpoints, read once. To read them is most of what a client
+#: costs, 60 ms of CPU, and a relay with a backlog makes several while requests are served.
+_DESCRIPTIONS: Final = create_loader()
+
 
 def make_client(
     *, region: str, endpoint_url: str | None, policy: SQSPolicy, attempts: int | None = None
 ) -> "SQSClient":
-    """Return a boto3 SQS client that gives up when the policy says so.
+    """Return a botocore SQS client that gives up when the policy says so.
 
-    Credentials come from boto3's default chain. `attempts` replaces the policy's number of tries.
-    botocore's own defaults are 60 s for the connection, 60 s for the answer, and 5 tries.
+    Credentials come from its default chain. `attempts` replaces the policy's number of tries. Its
+    own defaults are 60 s for the connection, 60 s for the answer, and 5 tries.
     """
-    # A session of its own: boto3's shared default session is not safe to use from several threads.
-    session = boto3.session.Session(region_name=region)
-    return session.client(
+    # A session of its own: one is not safe to use from several threads.
+    session = Session()
+    session.set_config_variable("region", region)  # credentials may come from a region's service
+    session.register_component("data_loader", _DESCRIPTIONS)
+    client = session.create_client(
         "sqs",
         endpoint_url=endpoint_url,
         config=Config(
@@ -45,6 +52,7 @@ def make_client(
             retries={"mode": "standard", "total_max_attempts": attempts or policy.attempts},
         ),
     )
+    return cast("SQSClient", client)
 
 
 def error_code(error: ClientError) -> str:

@@ -1,5 +1,8 @@
 """Which messages share a call."""
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,3 +45,23 @@ def test_a_message_that_sqs_never_takes_fails_at_once(text: str) -> None:
 
     assert batch.failures["long"].code == TOO_LONG
     assert batch.failures["long"].sender_fault
+
+
+def test_only_the_first_client_reads_what_aws_says_of_its_services() -> None:
+    program = """
+import sys
+from skincare.settings import SQS_POLICY as policy
+from skincare.sqs.client import make_client
+
+read = []
+sys.addaudithook(lambda event, values: event == "open" and read.append(str(values[0])))
+for number in range(3):
+    read.clear()
+    make_client(region="ap-southeast-3", endpoint_url="http://127.0.0.1:1", policy=policy)
+    print(any(".json" in name for name in read))
+"""
+    printed = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    ).stdout
+
+    assert printed.split() == ["True", "False", "False"]

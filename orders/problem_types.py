@@ -203,8 +203,9 @@ PROBLEM_TYPES: Final[dict[str, ProblemType]] = dict(
             409,
             _S("This order cannot be paid.", "Pesanan ini tidak dapat dibayar."),
             _S(
-                "Look at the order: it is paid, over, or needs no payment.",
-                "Lihat pesanannya: sudah lunas, sudah berakhir, atau tidak perlu dibayar.",
+                "Look at the order: it is paid, over, tried too often, or needs no payment.",
+                "Lihat pesanannya: sudah lunas, sudah berakhir, terlalu sering dicoba, atau tidak "
+                "perlu dibayar.",
             ),
         ),
         _type(

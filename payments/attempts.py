@@ -9,10 +9,14 @@ from django.db.models import Max
 
 from orders.models import Order
 from orders.rows import insert
+from payments.exceptions import OrderNotPayable
 from payments.locks import lock_order_of_transaction, lock_payments_of
 from payments.models import Payment
 from payments.providers.base import GatewayNotification
 
+#: Of one order. Each new page keeps its stock for longer, and costs calls to the gateways; and a
+#: number of more digits than `_REFERENCE` has would not be recognised.
+MOST_ATTEMPTS: Final = 50
 #: An order's id as the gateways get it, alone or with the number of the attempt.
 _REFERENCE: Final = re.compile(
     r"(?P<order>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-(?P<number>[1-9][0-9]{0,3}))?\Z"
@@ -22,9 +26,12 @@ _REFERENCE: Final = re.compile(
 def open_attempt(order: Order, *, provider: str, is_new_order: bool = False) -> Payment:
     """Open the order's next attempt with `provider`, and return it. The order is locked, or new.
 
-    Its reference, `<order's id>-<number>`, is what the gateway gets as the id of the order.
+    Its reference, `<order's id>-<number>`, is what the gateway gets as the id of the order. Raises
+    `OrderNotPayable` after `MOST_ATTEMPTS`.
     """
     last = 0 if is_new_order else _last_number(order)
+    if last >= MOST_ATTEMPTS:
+        raise OrderNotPayable(f"it has had {last} attempts")
     payment = Payment(
         order=order,
         provider=provider,

@@ -15,6 +15,7 @@ from orders.models import Order
 from payments import paying, reconciliation
 from payments.apply import apply_by_event
 from payments.asking_times import AFTER_PAYING
+from payments.attempts import MOST_ATTEMPTS
 from payments.confirmation import Asked
 from payments.expiry import expire_unpaid_orders
 from payments.locks import lock_payment
@@ -460,3 +461,17 @@ def test_money_that_is_too_much_since_other_money_was_found_is_shown_as_held(
 
     held = Payment.objects.exclude(held_reason="")
     assert list(held.values_list("transaction_id", flat=True)) == [first.id]
+
+
+def test_an_order_has_no_page_without_end(gateways: Simulator) -> None:
+    order = an_order("midtrans")
+    attempt = Payment.objects.filter(order=order)
+    attempt.update(number=MOST_ATTEMPTS, reference=f"{order.pk}-{MOST_ATTEMPTS}")
+    assert pay(order).status_code == 201
+    attempt.update(status="cancelled")
+
+    answer = pay(order)
+
+    assert answer.status_code == 409
+    assert answer.json()["type"].endswith("order-not-payable")
+    assert len(gateways.midtrans.sessions) == 1

@@ -31,6 +31,7 @@ MEANS = {
     },
     "cloudformation wait": {"cloudformation:DescribeStacks"},
     # Printed for a person to run.
+    "account enable-region": set(),
     "cloudformation continue-update-rollback": set(),
     "secretsmanager put-secret-value": set(),
     "secretsmanager restore-secret": set(),

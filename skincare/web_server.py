@@ -39,8 +39,10 @@ POOLS: Final[Mapping[str, tuple[str, ...]]] = {
 OTHERS: Final = "pages"
 #: One for each of the two paths, neither of which waits for anything.
 HEALTH_THREADS: Final = 2
-#: So often a process in which requests wait for a thread takes a connection that nobody wanted.
-FULL_TAKE_SECONDS: Final = 0.01
+#: So often a process in which requests wait for a thread looks for connections that nobody wanted.
+FULL_LOOK_SECONDS: Final = 0.01
+#: So many it takes at one look at most.
+MOST_TAKEN: Final = 64
 #: Bytes of all headers of a request, as the load balancer allows a little more.
 MAX_HEADER_BYTES: Final = 32 * 1024
 
@@ -208,23 +210,33 @@ class Server(TcpWSGIServer):
     All processes listen on the same socket, and a connection stays with the one that takes it. The
     first to wake would take most of those that come together, and their requests would wait for its
     few threads while the threads of the others are idle. So a process in which requests wait does
-    not wake for a connection: it looks now and then, and takes one that nobody wanted.
+    not wake for a connection: it looks now and then, and takes one that nobody wanted. Where there
+    are more at the next look, it takes twice as many: a crowd that waits for one kind of page must
+    not keep a webhook, which has threads of its own, from being read.
     """
 
     channel_class = Channel
     is_ending = False
-    _next_take: float = 0.0
+    _next_look: float = 0.0
+    _share: int = 1
 
     def readable(self) -> bool:
         """Whether to wake for a connection."""
         return super().readable() and not self.task_dispatcher.are_full
 
-    def take_one(self) -> None:
-        """Take one connection although requests wait, unless it was tried just now."""
-        now = time.monotonic()
-        if now >= self._next_take and super().readable():
-            self._next_take = now + FULL_TAKE_SECONDS
-            self.handle_accept()
+    def take_unwanted(self, now: float) -> None:
+        """Take connections although requests wait; nothing if there was a look just now."""
+        if now < self._next_look:
+            return
+        self._next_look = now + FULL_LOOK_SECONDS
+        for _ in range(self._share):
+            held = len(self.active_channels)
+            if super().readable():
+                self.handle_accept()
+            if len(self.active_channels) == held:
+                self._share = 1
+                return
+        self._share = min(2 * self._share, MOST_TAKEN)
 
     def maintenance(self, now: float) -> None:
         """Hang up on idle and on late clients; called once a second."""
@@ -268,10 +280,10 @@ class BufferingWorker(Worker):
             for listening in self.sockets
         ]
         while self.alive and self.ppid == os.getppid():
-            self._turn(connections, seconds=FULL_TAKE_SECONDS if pools.are_full else 1)
+            self._turn(connections, seconds=FULL_LOOK_SECONDS if pools.are_full else 1)
             if pools.are_full:
                 for server in servers:
-                    server.take_one()
+                    server.take_unwanted(time.monotonic())
         for server in servers:
             server.stop_accepting()
         deadline = time.monotonic() + self.cfg.graceful_timeout

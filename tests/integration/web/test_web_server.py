@@ -3,18 +3,23 @@
 import json
 import os
 import signal
+import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import product
+from types import SimpleNamespace
 from uuid import uuid4
 
 import psutil
 import psycopg
 import pytest
 import requests
+from waitress import wasyncore
 
 from orders.models import Order, Product
 from skincare.local.deadline import busyness, wait_until
+from skincare.web_server import Server
 from tests.integration.orders.shop import a_product
 from tests.integration.orders.together import together
 from tests.integration.web.conftest import RawClient, StartWeb, Web
@@ -222,17 +227,47 @@ def test_a_process_whose_requests_wait_leaves_new_connections_to_another(
         connect(web).send(checkout_text(locked))
     wait_until(lambda: connections_of(full, web.port) == 8, seconds=10, what="its connections")
 
-    for _ in range(60):
-        connect(web)
-    wait_until(lambda: connections_of(full, web.port) > 8, seconds=10, what="one more")
     free.resume()
 
-    wait_until(
-        lambda: connections_of(full, web.port) + connections_of(free, web.port) == 68,
-        seconds=10,
-        what="all connections",
-    )
+    def held() -> int:
+        return connections_of(full, web.port) + connections_of(free, web.port)
+
+    for count in range(9, 69):
+        connect(web)
+        wait_until(lambda count=count: held() == count, seconds=10, what="the next connection")
     assert connections_of(free, web.port) > 30
+
+
+def test_connections_that_nobody_wants_are_taken_faster_and_faster() -> None:
+    full = SimpleNamespace(are_full=True)
+    connections: dict[int, wasyncore.dispatcher] = {}
+    with ExitStack() as sockets:
+        listening = sockets.enter_context(socket.create_server(("127.0.0.1", 0), backlog=200))
+        server = Server(
+            lambda environ, start: [],
+            map=connections,
+            _sock=listening,
+            dispatcher=full,
+            sockinfo=(listening.family, None, None, None),
+            bind_socket=False,
+        )
+        sockets.callback(wasyncore.close_all, connections)
+
+        def crowd(size: int) -> None:
+            for _ in range(size):
+                sockets.enter_context(socket.create_connection(listening.getsockname()))
+
+        def look(at: float) -> int:
+            before = len(server.active_channels)
+            server.take_unwanted(at)
+            return len(server.active_channels) - before
+
+        crowd(80)
+        assert not server.readable()
+        assert [look(at) for at in (1.0, 1.001, 2.0, 3.0, 4.0)] == [1, 0, 2, 4, 8]
+        assert [look(at) for at in (5.0, 6.0, 7.0, 8.0)] == [16, 32, 17, 0]
+        crowd(3)
+        assert [look(at) for at in (9.0, 10.0)] == [1, 2]
 
 
 def test_a_request_that_is_being_sent_at_the_end_is_answered(

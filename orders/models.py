@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
-from django.core.validators import MinValueValidator, RegexValidator
+from django.core.validators import MaxValueValidator, MinValueValidator, RegexValidator
 from django.db import models
 from django.db.models import F, Func, Q, Value
 from django.db.models.functions import Lower
@@ -20,6 +20,9 @@ from orders.status import OrderStatus
 
 SKU_PATTERN = r"\A[A-Z0-9][A-Z0-9-]{1,39}\Z"
 GUEST = "guest"
+#: Rupiah for a piece; more is a slip of the finger, and an order of it might be more than can be
+#: paid.
+HIGHEST_PRICE = 1_000_000_000
 
 
 class Category(models.TextChoices):
@@ -55,7 +58,9 @@ class Product(models.Model):
         db_default="",
         help_text="an https address, or the name of a static file of the shop",
     )
-    price_rupiah = models.BigIntegerField(validators=[MinValueValidator(0)])
+    price_rupiah = models.BigIntegerField(
+        validators=[MinValueValidator(0), MaxValueValidator(HIGHEST_PRICE)]
+    )
     stock = models.IntegerField(default=0, editable=False)
     reserved = models.IntegerField(default=0, editable=False)
     is_active = models.BooleanField(default=True, help_text="shown in the search and for sale")

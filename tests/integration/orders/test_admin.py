@@ -6,6 +6,7 @@ from django.test import Client
 from django.urls import reverse
 
 from orders.models import (
+    HIGHEST_PRICE,
     CheckoutRequest,
     Order,
     OrderLine,
@@ -168,6 +169,19 @@ def test_a_new_product_is_in_the_search_and_has_no_stock(admin_client: Client) -
 
     product = search_products("masker").get()
     assert numbers(product) == (0, 0)
+
+
+def test_a_price_is_refused_of_which_no_order_could_be_paid(admin_client: Client) -> None:
+    """The most expensive order that settings allow, 500 lines of 10,000 pieces, fits its column."""
+    assert HIGHEST_PRICE * 500 * 10_000 < 2**63
+
+    answer = admin_client.post(
+        page(Product, "add"),
+        {"sku": "NEW-1", "name": "Masker", "category": "mask", "price_rupiah": HIGHEST_PRICE + 1},
+    )
+
+    assert f"less than or equal to {HIGHEST_PRICE}" in answer.content.decode()
+    assert not Product.objects.exists()
 
 
 def test_a_product_cannot_be_deleted(admin_client: Client) -> None:

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from django.conf import settings
 from django.core.management import call_command
+from django.db import connection
 
 from skincare.operations.management.commands.migrate import MIGRATION_LOCK
 
@@ -70,3 +71,35 @@ def test_the_lock_is_free_again_after_a_migration_and_after_one_that_failed(
         call_command("migrate", "nonsense", verbosity=0)
 
     assert is_free(test_database_url)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_index_whose_making_broke_off_is_made_again(test_database_url: str) -> None:
+    call_command("migrate", "orders", "0009", verbosity=0)
+    try:
+        with psycopg.connect(test_database_url, autocommit=True) as killed:
+            killed.execute("CREATE TABLE two AS SELECT 1 AS same FROM generate_series(1, 2)")
+            for name in ("stock_movement_rare_kind", "checkout_request_once", '"Another"'):
+                with pytest.raises(psycopg.errors.UniqueViolation):
+                    killed.execute(f"CREATE UNIQUE INDEX CONCURRENTLY {name} ON two (same)")
+
+        call_command("migrate", "--plan", verbosity=0)
+        assert len(invalid(test_database_url)) == 3
+        call_command("migrate", verbosity=0)
+
+        assert invalid(test_database_url) == []
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT to_regclass('checkout_request_once') IS NOT NULL")
+            assert cursor.fetchone() == (True,)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TABLE IF EXISTS two")
+        call_command("migrate", verbosity=0)
+
+
+def invalid(url: str) -> list[str]:
+    with psycopg.connect(url) as postgres:
+        found = postgres.execute(
+            "SELECT indexrelid::regclass::text FROM pg_index WHERE NOT indisvalid"
+        )
+        return [row[0] for row in found]

@@ -113,6 +113,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ConfinedStack]:
             yield stack
 
 
+@pytest.mark.slow
 def test_the_demo_runs_with_the_permissions_of_the_roles(stack: ConfinedStack) -> None:
     demonstration = Demonstration(stack)
     # The other tests may come first, and preflight tries what is denied.

@@ -144,10 +144,7 @@ def test_the_first_hour(stack: ConfinedStack) -> None:
     for name in READINGS:
         wait_until(lambda name=name: has_told(stack, name), seconds=120, what=f"{name} to be told")
     assert {name for name, state in states(stack).items() if state != "OK"} == set()
-
-
-def test_an_alarm_is_not_green_because_it_cannot_be_red(stack: ConfinedStack) -> None:
-    # One that no handler can ever read goes to the dead-letter queue.
+    # Nor because no alarm can be red: what no handler can read goes to the dead-letter queue.
     stack.sqs.send_message(QueueUrl=stack.queue_url, MessageBody="this is not an event")
     wait_until(
         lambda: depth(stack.sqs, stack.dlq_url).visible == 1, seconds=60, what="the dead letter"

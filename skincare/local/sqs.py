@@ -5,6 +5,7 @@ search for containers to remove. It listens on 127.0.0.1 only. Queues do not out
 """
 
 import os
+import random
 import shutil
 import socket
 import sys
@@ -12,7 +13,7 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
@@ -30,6 +31,11 @@ CLIENT_ENVIRONMENT = {
 
 PROGRAM = Path(sys.prefix) / "sqs-server" / "bin" / "ministack"
 """It pins its own botocore, so it has its own environment inside ours (`make setup` makes both)."""
+
+#: Says from which port to which outgoing connections go.
+_OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_DRAWS = 50
+_DRAW = random.SystemRandom()  # tests that run side by side seed the other one alike
 
 START_TRIES = 3
 """Another program may take the free port between our finding it and the server's binding it."""
@@ -120,15 +126,27 @@ def sqs_endpoint(*, preferred_port: int = 0) -> Iterator[str]:
 
 
 def free_port(*, preferred: int = 0) -> int:
-    """A TCP port of 127.0.0.1 on which nobody listens now: the preferred one, else any."""
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(("127.0.0.1", preferred))
-        except OSError:
-            return free_port()
-        port: int = listener.getsockname()[1]
-        return port
+    """A TCP port of 127.0.0.1 on which nobody listens now: the preferred one, else any.
+
+    Until its server listens, a second later, no outgoing connection is given it: the kernel takes
+    theirs from a range of their own. Raises OSError where none is found.
+    """
+    drawn = (_DRAW.choice(_ports()) for _ in range(_DRAWS))
+    for port in (preferred, *drawn) if preferred else drawn:
+        with socket.socket() as listener, suppress(OSError):
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            return port
+    raise OSError(f"none of {_DRAWS} ports of 127.0.0.1 is free")
+
+
+def _ports() -> range:
+    """Ports below those of outgoing connections; all where nothing is below."""
+    try:
+        outgoing = int(_OUTGOING.read_text().split()[0])
+    except OSError:  # not Linux
+        outgoing = 32_768
+    return range(20_000, outgoing) if outgoing > 20_000 else range(1_024, 65_536)
 
 
 def server_environment(port: int, folder: Path) -> dict[str, str]:

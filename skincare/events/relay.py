@@ -164,20 +164,26 @@ def _send_batch(rows: Sequence[_Row]) -> dict[str, _Failure]:
         templates = [_template(app, task_for(row.event_type)) for row in rows]
         with app.producer_or_acquire() as producer, producer.channel.batch() as batch:
             for row, template in zip(rows, templates, strict=True):
-                try:
-                    body = template.fill(task_id=row.event_id, argument=json.loads(row.payload))
-                except (ValueError, RecursionError) as error:  # PostgreSQL takes more than Python
-                    text = f"{type(error).__name__}: {error}"
-                    failures[row.event_id] = _Failure(text, sender_fault=True)
+                body = _body(row, template)
+                if isinstance(body, _Failure):
+                    failures[row.event_id] = body
                 else:
                     batch.add(task_id=row.event_id, queue_url=template.queue_url, body=body)
     except Exception as error:  # whatever the client raises, the rows stay unsent
         log.warning("outbox_send_failed", error=type(error).__name__, exc_info=error)
         return {row.event_id: _Failure(type(error).__name__, sender_fault=False) for row in rows}
-    for event_id, failure in batch.failures.items():
-        text = f"{failure.code}: {failure.message}"
-        failures[event_id] = _Failure(text, failure.sender_fault)
-    return failures
+    return failures | {
+        event_id: _Failure(f"{failure.code}: {failure.message}", failure.sender_fault)
+        for event_id, failure in batch.failures.items()
+    }
+
+
+def _body(row: _Row, template: MessageTemplate) -> str | _Failure:
+    """Return the row's message, or why none can be made."""
+    try:
+        return template.fill(task_id=row.event_id, argument=json.loads(row.payload))
+    except (ValueError, RecursionError) as error:  # PostgreSQL takes more than Python
+        return _Failure(f"{type(error).__name__}: {error}", sender_fault=True)
 
 
 @lru_cache(maxsize=32)
@@ -303,29 +309,32 @@ class Relay:
 
         Returns whether SQS and the database worked.
         """
+        is_database_away = False
         try:
             close_old_connections()
-            relayed = run_once()
-            in_flight = 1
-            while relayed.sent and not self._stopped.is_set():
-                self._run_jobs()  # in a rush there may be no end of this for hours
-                if relayed.leaves_backlog:
-                    # Go on faster, step by step; each batch in flight takes a client of SQS.
-                    in_flight = min(in_flight * 2, settings.RELAY_BATCHES_IN_FLIGHT)
-                else:
-                    # In a rush, a pass for each commit would cost more than the requests do.
-                    in_flight = 1
-                    self._stopped.wait(settings.RELAY_PAUSE_SECONDS)
-                relayed = run_once(in_flight=in_flight)
-            works = not relayed.sqs_failed
-            self._run_jobs()
+            works = self._send_due()
         except Exception as error:  # the rows wait, and so does the loop
-            works = False
+            works, is_database_away = False, is_away(error)
             log.warning("relay_failed", error=type(error).__name__, exc_info=error)
-            if not is_away(error):  # else each job would wait for the database in vain
-                self._run_jobs()
+        if not is_database_away:  # else each job would wait for it in vain
+            self._run_jobs()
         self._failures = 0 if works else self._failures + 1
         return works
+
+    def _send_due(self) -> bool:
+        relayed = run_once()
+        in_flight = 1
+        while relayed.sent and not self._stopped.is_set():
+            self._run_jobs()  # in a rush there may be no end of this for hours
+            if relayed.leaves_backlog:
+                # Go on faster, step by step; each batch in flight takes a client of SQS.
+                in_flight = min(in_flight * 2, settings.RELAY_BATCHES_IN_FLIGHT)
+            else:
+                # In a rush, a pass for each commit would cost more than the requests do.
+                in_flight = 1
+                self._stopped.wait(settings.RELAY_PAUSE_SECONDS)
+            relayed = run_once(in_flight=in_flight)
+        return not relayed.sqs_failed
 
     def _pause(self) -> float:
         # Spread, so that many relays do not sweep in step.

@@ -163,12 +163,12 @@ class Sweep:
         """
         now = time.monotonic()
         self._dead = {event_id: until for event_id, until in self._dead.items() if until > now}
-        explained = explained_seconds(settings.SQS_POLICY)
         self.search()
-        unclaimed = self._still_unclaimed(explained)[:_LIMIT]
-        abandoned = self._ask(_ABANDONED, explained)
+        unclaimed = self._still_unclaimed()[:_LIMIT]
+        abandoned = self._ask(_ABANDONED)
         if not unclaimed and not abandoned:
             return []
+        explained = explained_seconds(settings.SQS_POLICY)
         unclaimed = _not_queued(unclaimed, explained)
         abandoned = _not_queued(abandoned, explained)
         if unclaimed or abandoned:
@@ -184,14 +184,13 @@ class Sweep:
         It stops where as many are not claimed as a sweep sends: what comes next may be a backlog of
         the queue, too long to remember.
         """
-        explained = explained_seconds(settings.SQS_POLICY)
         self.is_behind = True
         for _ in range(_SLICES):
             enough = len(self._unclaimed - self._dead.keys()) >= _LIMIT
-            if enough and len(self._still_unclaimed(explained)) >= _LIMIT:
+            if enough and len(self._still_unclaimed()) >= _LIMIT:
                 return
             with connection.cursor() as cursor:
-                cursor.execute(_SEARCH, self._parameters(explained))
+                cursor.execute(_SEARCH, self._parameters())
                 row = cursor.fetchone()
             if row is not None:
                 self.since, self._after, count, unclaimed = row
@@ -200,26 +199,26 @@ class Sweep:
                 self.is_behind = False
                 return
 
-    def _still_unclaimed(self, explained: float) -> list[_Missing]:
+    def _still_unclaimed(self) -> list[_Missing]:
         """Look again at what a search has found; return it without the dead letters."""
-        found = self._ask(_UNCLAIMED, explained)
+        found = self._ask(_UNCLAIMED)
         self._unclaimed = {one.event_id for one in found}
         return self._without_dead(found)
 
     def _without_dead(self, missing: list[_Missing]) -> list[_Missing]:
         return [one for one in missing if one.event_id not in self._dead]
 
-    def _ask(self, query: str, explained: float) -> list[_Missing]:
+    def _ask(self, query: str) -> list[_Missing]:
         with connection.cursor() as cursor:
-            cursor.execute(query, self._parameters(explained))
+            cursor.execute(query, self._parameters())
             return [_Missing(*row) for row in cursor.fetchall()]
 
-    def _parameters(self, explained: float) -> dict[str, Any]:
+    def _parameters(self) -> dict[str, Any]:
         return {
             "since": self.since,
             "after": self._after,
             "slice": _SLICE,
-            "explained": explained,
+            "explained": explained_seconds(settings.SQS_POLICY),
             "found": list(self._unclaimed),
             "discarded": f"{DISCARDED}%",
             "dead": list(self._dead),

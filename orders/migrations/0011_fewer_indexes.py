@@ -35,17 +35,6 @@ class Migration(migrations.Migration):
                         to="orders.order",
                     ),
                 ),
-            ],
-            database_operations=[
-                migrations.RunSQL(
-                    "DROP INDEX CONCURRENTLY IF EXISTS orders_orderline_order_id_17f8f3ef",
-                    "CREATE INDEX CONCURRENTLY IF NOT EXISTS orders_orderline_order_id_17f8f3ef"
-                    " ON orders_orderline (order_id)",
-                ),
-            ],
-        ),
-        migrations.SeparateDatabaseAndState(
-            state_operations=[
                 migrations.AlterField(
                     model_name="sentemail",
                     name="order",
@@ -58,6 +47,11 @@ class Migration(migrations.Migration):
                 ),
             ],
             database_operations=[
+                migrations.RunSQL(
+                    "DROP INDEX CONCURRENTLY IF EXISTS orders_orderline_order_id_17f8f3ef",
+                    "CREATE INDEX CONCURRENTLY IF NOT EXISTS orders_orderline_order_id_17f8f3ef"
+                    " ON orders_orderline (order_id)",
+                ),
                 migrations.RunSQL(
                     "DROP INDEX CONCURRENTLY IF EXISTS orders_sentemail_order_id_34940c4f",
                     "CREATE INDEX CONCURRENTLY IF NOT EXISTS orders_sentemail_order_id_34940c4f"

@@ -30,17 +30,6 @@ class Migration(migrations.Migration):
                         to="orders.order",
                     ),
                 ),
-            ],
-            database_operations=[
-                migrations.RunSQL(
-                    "DROP INDEX CONCURRENTLY IF EXISTS payments_pagerequest_order_id_07da3bcf",
-                    "CREATE INDEX CONCURRENTLY IF NOT EXISTS payments_pagerequest_order_id_07da3bcf"
-                    " ON payments_pagerequest (order_id)",
-                ),
-            ],
-        ),
-        migrations.SeparateDatabaseAndState(
-            state_operations=[
                 migrations.AlterField(
                     model_name="paymentrefund",
                     name="payment",
@@ -53,6 +42,11 @@ class Migration(migrations.Migration):
                 ),
             ],
             database_operations=[
+                migrations.RunSQL(
+                    "DROP INDEX CONCURRENTLY IF EXISTS payments_pagerequest_order_id_07da3bcf",
+                    "CREATE INDEX CONCURRENTLY IF NOT EXISTS payments_pagerequest_order_id_07da3bcf"
+                    " ON payments_pagerequest (order_id)",
+                ),
                 migrations.RunSQL(
                     "DROP INDEX CONCURRENTLY IF EXISTS payments_paymentrefund_payment_id_a4dd9b77",
                     "CREATE INDEX CONCURRENTLY IF NOT EXISTS payments_paymentrefund_payment_id_a4dd9b77"

@@ -199,6 +199,7 @@ class Demonstration:
         """Wait for this many emails of failed attempts; return where the order is then."""
         failed = {"to": order["email"], "kind": "payment_failed"}
         self.wait(lambda: self.mailbox.count(**failed) == emails)
+        self.wait(lambda: len(self.gateways.answers(order, "deny")) == emails)
         reserved = self.stock(order["sku"])[1] - order["stock"][1]
         sent = self.mailbox.count(**failed)
         answer = self.gateways.answers(order, "deny")[-1:]
@@ -252,12 +253,11 @@ class Demonstration:
 
     def nothing_is_left(self) -> None:
         self.wait(lambda: self.mailbox.count() >= EMAILS)
+        # The gateway's own call about the refund may come after all that the refund does here.
+        self.wait(lambda: self.done_and_repeated()[0] >= EVENTS)
         self.wait(lambda: sum(depth(self.stack.sqs, self.stack.queue_url)) == 0)
         left = sum(depth(self.stack.sqs, self.stack.queue_url))
-        done, repeated = self.ask(
-            "SELECT count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE attempts > 1)"
-            " FROM events_processedevent WHERE order_id IN (SELECT id::text FROM orders_order)"
-        )
+        done, repeated = self.done_and_repeated()
         self.add("all the money, checked", "0 disagreements", self.disagreements())
         self.add(
             "in the end",
@@ -266,6 +266,14 @@ class Demonstration:
             f"queue {f'holds {left}' if left else 'empty'}; "
             f"worker {'up' if self.stack.worker.running else 'down'}",
         )
+
+    def done_and_repeated(self) -> tuple[int, int]:
+        """How many events are done, and how many were tried more than once."""
+        done, repeated = self.ask(
+            "SELECT count(*) FILTER (WHERE status = 'done'), count(*) FILTER (WHERE attempts > 1)"
+            " FROM events_processedevent WHERE order_id IN (SELECT id::text FROM orders_order)"
+        )
+        return done, repeated
 
     def paid_through_the_page(self) -> None:
         """Buy, go to Midtrans's page, and pay there."""

@@ -139,10 +139,12 @@ def users(stack: ConfinedStack) -> list[str]:
 
 
 def test_the_services_do_not_own_what_they_write(stack: ConfinedStack) -> None:
+    # A command that has just ended, as the owner's `preflight`, leaves its session for a moment.
     wait_until(
-        lambda: stack.web_answers() and users(stack), seconds=30, what="the API to use the database"
+        lambda: stack.web_answers() and users(stack) == [services_role.ROLE],
+        seconds=30,
+        what="all sessions to be of the services' role",
     )
-    assert users(stack) == [services_role.ROLE]
     with (
         psycopg.connect(stack.services_database_url, autocommit=True) as services,
         pytest.raises(psycopg.errors.InsufficientPrivilege),

@@ -21,8 +21,9 @@ from tests.bench.report import Table
 from tests.bench.shop import Shop, checkouts
 from tests.bench.subject import HERE, Subject
 
-PATH_REPEATS = 100
-PATH_TURNS = 5
+PATH_REPEATS = 40
+PATH_TURNS = 25
+"""Many short turns: what else the machine does lasts longer than one, and meets both shops."""
 PAGE_REPEATS = 5
 FEW_EVENTS = 2_000
 """The empty shop is not quite empty: every list and filter has a page to show, as the full one."""

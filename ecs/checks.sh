@@ -73,7 +73,8 @@ check_secrets() { # Each secret that a task asks for has a value, and stays. Set
         [[ $arn != *":secret:$prefix/"* ]] || secrets+=("$arn")
     done
     for secret in "${secrets[@]}"; do
-        answer=$(ask $'None\tTrue\tTrue\tNone' aws secretsmanager describe-secret --secret-id "$secret" --output text \
+        # The date decides over new tasks, and the CLI writes it in the zone of its machine.
+        answer=$(TZ=UTC ask $'None\tTrue\tTrue\tNone' aws secretsmanager describe-secret --secret-id "$secret" --output text \
             --query "[DeletedDate, contains(values(VersionIdsToStages || \`{}\`)[], 'AWSCURRENT'), contains(values(VersionIdsToStages || \`{}\`)[], 'AWSPREVIOUS'), LastChangedDate]")
         read -r deleted current replaced changed <<< "$answer"
         # A task that asks for a version that there is not does not start.

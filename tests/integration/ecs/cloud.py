@@ -18,10 +18,12 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from socketserver import StreamRequestHandler, TCPServer
 from threading import Thread
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import jmespath  # type: ignore[import-untyped]
 
@@ -51,7 +53,7 @@ FOUNDATION = {
 #: Talks to the server below without starting another program.
 _CLIENT = """#!/bin/bash
 exec 5<>"/dev/tcp/127.0.0.1/$CLOUD_PORT"
-printf '%s\\0' "$#" "${0##*/}" "$@" >&5
+printf '%s\\0' "$#" "${TZ-UTC}" "${0##*/}" "$@" >&5
 IFS= read -r code <&5
 IFS= read -r -d $'\\x1e' out <&5
 IFS= read -r -d '' err <&5
@@ -163,6 +165,8 @@ class Cloud:
     interrupted_at: str = ""
     """Somebody presses Ctrl-C when a call contains this, once."""
     interrupt: Callable[[], None] = field(default=lambda: None)
+    time_zone: str = "UTC"
+    """Of the program that asks; CLI 2 writes times in it."""
     _tries: int = 0
 
     # -- programs ----------------------------------------------------------------------------------
@@ -439,7 +443,8 @@ class Cloud:
 
     def _secretsmanager_describe_secret(self, options: Mapping[str, str]) -> Any:
         name = options["secret-id"]
-        found: dict[str, Any] = {"Name": name, "LastChangedDate": self.changed.get(name, 1.5)}
+        changed = datetime.fromtimestamp(self.changed.get(name, 1.5), ZoneInfo(self.time_zone))
+        found: dict[str, Any] = {"Name": name, "LastChangedDate": changed.isoformat()}
         if name in self.secrets or name.partition("/")[2] in MADE_SECRETS:
             found["VersionIdsToStages"] = {"2": ["AWSCURRENT"]}
         if name in self.replaced:
@@ -623,6 +628,7 @@ def account(folder: Path, parameters: str) -> Iterator[Deployer]:
     class Handler(StreamRequestHandler):
         def handle(self) -> None:
             count = int(self._text())
+            cloud.time_zone = self._text()
             name = self._text()
             try:
                 answer = (

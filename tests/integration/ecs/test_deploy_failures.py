@@ -649,6 +649,18 @@ def test_another_value_of_a_secret_makes_new_tasks_at_the_same_commit(
     assert versions() != first
 
 
+def test_whoever_deploys_in_another_time_zone_finds_the_same_secrets(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    # CLI 2 writes times in the zone of its machine: https://github.com/aws/aws-cli/issues/6385
+    versions = []
+    for zone in ("UTC", "Asia/Jakarta"):
+        assert deployer.deploy(TZ=zone).returncode == 0
+        versions.append(cloud.stacks["skincare-worker"].parameters["SecretsVersion"])
+
+    assert versions[0] == versions[1]
+
+
 def test_a_database_of_ones_own_in_parts_needs_its_password(deployer: Deployer) -> None:
     deployer.parameters.write_text(f"{PARAMETERS}DatabaseHost=db.example\n")
 

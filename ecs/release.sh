@@ -48,24 +48,39 @@ migrate() { # Runs the migration of the new image to its end; one that still run
 
 await_services() { # Waits until both services run the new release and nothing else, half an hour at most.
     local answer name state reason running desired steady waited=0 unanswered=0
+    local -a stopped=()
     failing='the services'
     $dry_run || echo "waiting until both services are steady"
     while true; do
-        steady=true
+        steady=true stopped=()
+        # One that somebody deleted is no service, also where its stack says that it has not changed.
         if answer=$(ask $'<service>\tCOMPLETED\t1\t1\t' aws ecs describe-services --cluster "$prefix" \
             --services "$prefix-worker" "$prefix-api" --output text --query \
-            "services[].[serviceName, deployments[?status=='PRIMARY']|[0].rolloutState, runningCount, desiredCount, deployments[?status=='PRIMARY']|[0].rolloutStateReason]"); then
+            "[services[].[serviceName, status=='ACTIVE' && deployments[?status=='PRIMARY']|[0].rolloutState || status, runningCount, desiredCount, deployments[?status=='PRIMARY']|[0].rolloutStateReason], failures[].[arn, reason]][]"); then
             unanswered=0
         elif ((++unanswered == 10)); then
             stop "AWS does not say how the services go"
         fi
         while IFS=$'\t' read -r name state running desired reason; do
-            [[ $state != FAILED ]] || stop "$name failed: $reason"
+            name=${name##*/}
+            case $state in
+                FAILED) stop "$name failed: $reason" ;;
+                MISSING | INACTIVE | DRAINING)
+                    echo "$program: $name is $state, somebody deleted it. To have it made again:" >&2
+                    echo "  for stack in $prefix-scaling $name; do aws cloudformation delete-stack --stack-name \$stack; done" >&2
+                    stop "then deploy again"
+                    ;;
+            esac
             [[ $state == COMPLETED && $running == "$desired" ]] || steady=false
+            [[ $desired != 0 ]] || stopped+=("$name")
         done <<< "$answer"
-        ! $steady || return 0
+        ! $steady || break
         ((waited < 1800)) || stop "the services are not steady after half an hour: $answer"
         sleep 15
         waited=$((waited + 15))
+    done
+    for name in "${stopped[@]}"; do
+        echo "deploy: somebody has stopped $name, and it stays so. Its tasks start with:" >&2
+        echo "  aws ecs update-service --cluster $prefix --service $name --desired-count 1" >&2
     done
 }

@@ -142,6 +142,10 @@ class Cloud:
     """Images whose service is never steady, and which CloudFormation waits for for three hours."""
     unsteady: bool = False
     """The services are never steady after CloudFormation said they were."""
+    services: tuple[str, ...] = ("skincare-worker", "skincare-api")
+    """Those that ECS knows, once they were made."""
+    desired: int = 1
+    """Tasks that each service should have."""
     number: str = "123456789012"
     """Of the account that the credentials are of."""
     warning: str = ""
@@ -523,13 +527,22 @@ class Cloud:
             "services": [
                 {
                     "serviceName": name,
-                    "runningCount": 1,
-                    "desiredCount": 2 if self.unsteady else 1,
+                    "status": "ACTIVE",
+                    "runningCount": self.desired,
+                    "desiredCount": 2 if self.unsteady else self.desired,
                     "deployments": [{"status": "PRIMARY", "rolloutState": state}],
                     "events": [{"createdAt": 1.5, "message": f"({name}) unable to place a task"}],
                 }
+                for name in self.services
+            ],
+            "failures": [
+                {
+                    "arn": f"arn:aws:ecs:ap-southeast-3:123456789012:service/skincare/{name}",
+                    "reason": "MISSING",
+                }
                 for name in ("skincare-worker", "skincare-api")
-            ]
+                if name not in self.services
+            ],
         }
 
     def _logs_get_log_events(self, options: Mapping[str, str]) -> Any:

@@ -1055,6 +1055,31 @@ def test_services_that_are_never_steady_end_the_run_after_half_an_hour(
     assert "unable to place a task" in done.stderr
 
 
+def test_a_service_that_somebody_deleted_is_missed_also_where_nothing_changes(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    deployer.deploy()
+    cloud.services = ("skincare-api",)
+
+    done = deployer.deploy()
+
+    assert done.returncode == 1
+    assert "skincare-worker is MISSING" in done.stderr
+    assert "for stack in skincare-scaling skincare-worker; do aws cloudformation delete-stack" in (
+        done.stderr
+    )
+
+
+def test_services_that_somebody_stopped_are_told(deployer: Deployer, cloud: Cloud) -> None:
+    cloud.desired = 0
+
+    done = deployer.deploy()
+
+    assert done.returncode == 0, done.stderr
+    for service in ("worker", "api"):
+        assert f"--service skincare-{service} --desired-count 1" in done.stderr
+
+
 def calls_of_a_first_deployment(folder: Path) -> list[str]:
     with account(folder, PARAMETERS) as deployer:
         deployer.cloud.secrets |= OPERATORS_SECRETS

@@ -33,6 +33,7 @@ MEANS = {
     # Printed for a person to run.
     "account enable-region": set(),
     "cloudformation continue-update-rollback": set(),
+    "ecs update-service": set(),
     "secretsmanager put-secret-value": set(),
     "secretsmanager restore-secret": set(),
     "service-quotas request-service-quota-increase": set(),

@@ -119,7 +119,7 @@ if [[ $foundation == true ]]; then
     failing="stack $prefix-foundation"
     make_way "$prefix-foundation"
     status=$(stack_status "$prefix-foundation")
-    [[ $status != NONE ]] || stack foundation DeletionProtection=false
+    [[ $status != NONE && $status != REVIEW_IN_PROGRESS ]] || stack foundation DeletionProtection=false
     stack foundation "DeletionProtection=$(parameter DeletionProtection true)"
     add_foundation
 fi

@@ -272,6 +272,11 @@ class Cloud:
             stack.status, stack.busy_until = stack.later, 0
         return stack.status
 
+    def _before(self, name: str) -> Stack | None:
+        """The stack as `aws cloudformation deploy` sees it: one that was only proposed is none."""
+        stack = self.stacks.get(name)
+        return None if stack and stack.status == "REVIEW_IN_PROGRESS" else stack
+
     def _stack(self, options: Mapping[str, str]) -> Stack:
         name = options["stack-name"]
         if name not in self.stacks:
@@ -323,7 +328,7 @@ class Cloud:
     def _cloudformation_deploy(self, options: Mapping[str, str]) -> str:
         name = options["stack-name"]
         template = Path(options["template-file"]).stem
-        before = self.stacks.get(name)
+        before = self._before(name)
         given = dict(pair.split("=", 1) for pair in options["parameter-overrides"].split("\n"))
         known = {**(before.parameters if before else {}), **given}
         self._validate(template, known, before)
@@ -405,7 +410,7 @@ class Cloud:
             return
         options = _options(arguments[2:])
         name = options["stack-name"]
-        before = self.stacks.get(name)
+        before = self._before(name)
         template = Path(options["template-file"]).stem
         parameters = dict(pair.split("=", 1) for pair in options["parameter-overrides"].split("\n"))
         stack = self.stacks[name] = Stack(template, "", parameters)

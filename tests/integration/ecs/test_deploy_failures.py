@@ -16,6 +16,7 @@ from tests.integration.ecs.cloud import (
     REGISTRY,
     Cloud,
     Deployer,
+    Stack,
     account,
 )
 
@@ -698,6 +699,22 @@ def test_a_foundation_that_failed_half_way_is_made_by_the_next_run(
     assert "FAILED at stack skincare-foundation" in failed.stderr
     assert again.returncode == 0, again.stderr
     assert cloud.stacks["skincare-foundation"].is_protected
+
+
+def test_a_foundation_that_was_interrupted_before_it_began_can_still_be_rolled_back(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    # What is protected from the start stays half made when its creation fails.
+    parameters = dict(line.split("=", 1) for line in PARAMETERS.splitlines())
+    cloud.stacks["skincare-foundation"] = Stack("foundation", "REVIEW_IN_PROGRESS", parameters)
+    cloud.fail.append("cloudformation deploy --stack-name skincare-foundation ")
+    deployer.parameters.write_text(f"{PARAMETERS}Foundation=true\nDomainName=shop.example\n")
+
+    failed, again = deployer.deploy(), deployer.deploy()
+
+    assert "FAILED at stack skincare-foundation" in failed.stderr
+    assert again.returncode == 0, again.stderr
+    assert "DeletionProtection=false" in deployer.made("deploy --stack-name skincare-foundation")[0]
 
 
 def test_a_role_for_cloudformation_is_handed_to_every_stack(deployer: Deployer) -> None:

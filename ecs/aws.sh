@@ -63,7 +63,7 @@ known_values() { # Name<TAB>what it may be: `a number`, or a list as YAML writes
 
 may_be() { # VALUE WHAT: whether that may be its value
     local rest=${2#\[}
-    [[ $2 != "a number" ]] || { [[ $1 =~ ^[0-9]+$ ]]; return; }
+    [[ $2 != "a number" ]] || { [[ $1 =~ ^(0|[1-9][0-9]*)$ ]]; return; }
     rest=${rest%\]},
     while [[ $rest =~ ^[[:space:]]*(\"([^\"]*)\"|([^,\"]*)),(.*)$ ]]; do
         [[ $1 != "${BASH_REMATCH[2]}${BASH_REMATCH[3]}" ]] || return 0
@@ -97,6 +97,8 @@ read_parameters() { # FILE: fills `parameters`; stops at a line that is not Key=
             || stop "$file, line $number: the value of $key has a character that cannot be seen"
         [[ $key == DefaultFromEmail || ! $value =~ [[:space:]] ]] \
             || stop "$file, line $number: no blanks in the value of $key, neither after a comma"
+        [[ $key == DefaultFromEmail || ! ,$value, =~ ,, || -z $value ]] \
+            || stop "$file, line $number: the value of $key has a comma with nothing before or behind it"
         [[ -n ${known[$key]:-} ]] || stop "$file, line $number: no template has a parameter $key"
         [[ -z ${values[$key]:-} ]] || may_be "$value" "${values[$key]}" \
             || stop "$file, line $number: $key is ${values[$key]}, not '$value'"

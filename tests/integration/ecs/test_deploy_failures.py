@@ -235,7 +235,11 @@ def test_what_an_editor_adds_to_the_parameters_reaches_no_value(
         ("WorkerCpu=500", 'WorkerCpu is ["256", "512", "1024"'),
         ("WorkerMaxTasks=ten", "WorkerMaxTasks is a number, not 'ten'"),
         ("WorkerMaxTasks=a[$(id)]", "WorkerMaxTasks is a number"),
+        ("WorkerMaxTasks=010", "WorkerMaxTasks is a number, not '010'"),
         ("AdminCidrs=203.0.113.0/24, 198.51.100.0/24", "no blanks in the value of AdminCidrs"),
+        ("AdminCidrs=203.0.113.0/24,", "AdminCidrs has a comma with nothing"),
+        ("AdminCidrs=,203.0.113.0/24", "AdminCidrs has a comma with nothing"),
+        ("AdminCidrs=203.0.113.0/24,,198.51.100.0/24", "AdminCidrs has a comma with nothing"),
         (
             "CorsAllowedOrigins=https://shop.example https://m.shop.example",
             "no blanks in the value",

@@ -109,6 +109,23 @@ read_parameters() { # FILE: fills `parameters`; stops at a line that is not Key=
     prefix=$(parameter Prefix skincare)
     # The metrics of two environments in one account would add up in the alarms of both.
     [[ $prefix == skincare || -n $(parameter EnvironmentName '') ]] || parameters+=("EnvironmentName=$prefix")
+    choose_region
+}
+
+choose_region() { # That of the load balancer, where none is named: a profile's would get a shop apart from it.
+    local name region asked
+    $dry_run && return
+    for name in LoadBalancerArn TargetGroupArn HttpsListenerArn; do
+        IFS=: read -r _ _ _ region _ <<< "$(parameter "$name" '')"
+        [[ -n $region ]] || continue
+        for asked in "${AWS_REGION:-$region}" "${AWS_DEFAULT_REGION:-$region}"; do
+            [[ $asked == "$region" ]] || stop "$name is in $region, and this would go to $asked: export AWS_REGION=$region AWS_DEFAULT_REGION=$region"
+        done
+        export AWS_REGION=$region
+    done
+    # CLI 2 reads the first name, CLI 1 the second.
+    region=${AWS_REGION:-${AWS_DEFAULT_REGION:-}}
+    [[ -z $region ]] || export AWS_REGION=$region AWS_DEFAULT_REGION=${AWS_DEFAULT_REGION:-$region}
 }
 
 parameter() { # NAME DEFAULT: its value in the parameters file

@@ -17,8 +17,8 @@ check_account() { # The account of the parameters, the role that ECS works with,
     check_quota
 }
 
-check_identity() { # Another profile or region would get half a shop before anything there is missed.
-    local answer error account who name region owner asked
+check_identity() { # Another profile would get half a shop before anything there is missed.
+    local answer error account who name owner
     if ! learn $'<account>\t<who>' aws sts get-caller-identity --query '[Account, Arn]' --output text; then
         echo "$error" >&2
         [[ $error != *InvalidClientTokenId* ]] \
@@ -29,12 +29,9 @@ check_identity() { # Another profile or region would get half a shop before anyt
     echo "$account $who"
     $dry_run && return
     for name in LoadBalancerArn TargetGroupArn HttpsListenerArn; do
-        IFS=: read -r _ _ _ region owner _ <<< "$(parameter "$name" '')"
-        [[ -n $owner ]] || continue
-        [[ $owner == "$account" ]] || stop "$name is of account $owner, these credentials are of $account"
-        for asked in "${AWS_REGION:-$region}" "${AWS_DEFAULT_REGION:-$region}"; do
-            [[ $asked == "$region" ]] || stop "$name is in $region, and this would deploy to $asked: export AWS_REGION=$region AWS_DEFAULT_REGION=$region"
-        done
+        IFS=: read -r _ _ _ _ owner _ <<< "$(parameter "$name" '')"
+        [[ -z $owner || $owner == "$account" ]] \
+            || stop "$name is of account $owner, these credentials are of $account"
     done
 }
 

@@ -53,7 +53,7 @@ FOUNDATION = {
 #: Talks to the server below without starting another program.
 _CLIENT = """#!/bin/bash
 exec 5<>"/dev/tcp/127.0.0.1/$CLOUD_PORT"
-printf '%s\\0' "$#" "${TZ-UTC}" "${0##*/}" "$@" >&5
+printf '%s\\0' "$#" "${TZ-UTC}" "${AWS_REGION-}" "${AWS_DEFAULT_REGION-}" "${0##*/}" "$@" >&5
 IFS= read -r code <&5
 IFS= read -r -d $'\\x1e' out <&5
 IFS= read -r -d '' err <&5
@@ -169,6 +169,8 @@ class Cloud:
     interrupted_at: str = ""
     """Somebody presses Ctrl-C when a call contains this, once."""
     interrupt: Callable[[], None] = field(default=lambda: None)
+    regions: set[tuple[str, str]] = field(default_factory=set)
+    """What CLI 2 and CLI 1 were told in the environment."""
     time_zone: str = "UTC"
     """Of the program that asks; CLI 2 writes times in it."""
     _tries: int = 0
@@ -646,8 +648,9 @@ def account(folder: Path, parameters: str) -> Iterator[Deployer]:
     class Handler(StreamRequestHandler):
         def handle(self) -> None:
             count = int(self._text())
-            cloud.time_zone = self._text()
+            cloud.time_zone, region = self._text(), (self._text(), self._text())
             name = self._text()
+            cloud.regions |= {region} if name == "aws" else set()
             try:
                 answer = (
                     0,

@@ -393,6 +393,21 @@ def test_another_account_or_region_gets_no_half_shop(
     assert cloud.stacks == {}
 
 
+def test_without_a_region_it_is_that_of_the_load_balancer_and_not_a_profiles(
+    deployer: Deployer,
+) -> None:
+    # CLI 2 reads AWS_REGION, CLI 1 AWS_DEFAULT_REGION; without its own each takes the profile's.
+    region = "ap-southeast-3"
+    named: list[dict[str, str]] = [{}, {"AWS_REGION": region}, {"AWS_DEFAULT_REGION": region}]
+    for environment in named:
+        deployer.cloud.regions.clear()
+
+        done = deployer.deploy(**environment)
+
+        assert done.returncode == 0, done.stderr
+        assert deployer.cloud.regions == {(region, region)}
+
+
 def test_a_region_that_is_not_enabled_is_told_from_wrong_credentials(
     deployer: Deployer, cloud: Cloud
 ) -> None:

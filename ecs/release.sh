@@ -48,11 +48,11 @@ migrate() { # Runs the migration of the new image to its end; one that still run
 
 await_services() { # Waits until both services run the new release and nothing else, half an hour at most.
     local answer name state reason running desired steady waited=0 unanswered=0
-    local -a stopped=()
+    local -a idle=()
     failing='the services'
     $dry_run || echo "waiting until both services are steady"
     while true; do
-        steady=true stopped=()
+        steady=true idle=()
         # One that somebody deleted is no service, also where its stack says that it has not changed.
         if answer=$(ask $'<service>\tCOMPLETED\t1\t1\t' aws ecs describe-services --cluster "$prefix" \
             --services "$prefix-worker" "$prefix-api" --output text --query \
@@ -72,14 +72,14 @@ await_services() { # Waits until both services run the new release and nothing e
                     ;;
             esac
             [[ $state == COMPLETED && $running == "$desired" ]] || steady=false
-            [[ $desired != 0 ]] || stopped+=("$name")
+            [[ $desired != 0 ]] || idle+=("$name")
         done <<< "$answer"
         ! $steady || break
         ((waited < 1800)) || stop "the services are not steady after half an hour: $answer"
         sleep 15
         waited=$((waited + 15))
     done
-    for name in "${stopped[@]}"; do
+    for name in "${idle[@]}"; do
         echo "deploy: somebody has stopped $name, and it stays so. Its tasks start with:" >&2
         echo "  aws ecs update-service --cluster $prefix --service $name --desired-count 1" >&2
     done

@@ -106,6 +106,27 @@ def test_the_database_is_encrypted_backed_up_and_known_to_the_images_certificate
     assert load("foundation").resources["Database"]["DeletionPolicy"] == "Snapshot"
 
 
+def test_what_the_database_logs_of_buyers_is_kept_nowhere_for_ever(foundation: Deployed) -> None:
+    # RDS makes the log group itself, without an end: Django writes the values into the statement.
+    # https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_LogAccess.Procedural.UploadtoCloudWatch.html
+    assert "EnableCloudwatchLogsExports" not in foundation.resource("foundation", "Database")
+
+
+def test_somebody_is_woken_before_the_database_is_full(foundation: Deployed) -> None:
+    database = foundation.resource("foundation", "Database")
+    taken = foundation.resource("foundation", "DatabaseParameters")["Parameters"]["max_connections"]
+    disk, connections = (
+        float(foundation.resource("alarms-database", alarm)["Threshold"])
+        for alarm in ("DiskAlarm", "ConnectionsAlarm")
+    )
+
+    # RDS adds disk where a tenth is left, and the smallest has this many GiB; three connections are
+    # kept for its administrator.
+    # https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/USER_PIOPS.Autoscaling.html
+    assert disk <= int(database["AllocatedStorage"]) / 10
+    assert connections < int(taken) - 3
+
+
 def test_what_is_made_is_protected_unless_it_is_being_made(foundation: Deployed) -> None:
     # deploy.sh makes it without, as AWS could not roll back what it refuses to delete.
     for protected in (foundation, deployed(**PARAMETERS, DeletionProtection="false")):

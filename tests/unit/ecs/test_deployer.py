@@ -228,6 +228,7 @@ def test_nothing_is_deployed_that_was_not_tested_or_was_deployed_before() -> Non
     assert WORKFLOWS["deploy"]["jobs"]["test"]["uses"] == "./.github/workflows/test.yaml"
     assert deploy["needs"] == "test"
     assert "needs.test.result == 'success' || inputs.image != ''" in deploy["if"]
+    assert "github.ref == 'refs/heads/main' && (" in deploy["if"]
     assert WORKFLOWS["deploy"]["concurrency"]["cancel-in-progress"] is False
     assert [step["run"] for step in WORKFLOWS["test"]["jobs"]["all"]["steps"] if "run" in step] == [
         ".ci/run"

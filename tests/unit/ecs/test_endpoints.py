@@ -32,6 +32,15 @@ def test_ses_is_asked_for_smtp_where_it_speaks_it(path: Path) -> None:
     assert set(regions) <= SMTP_REGIONS
 
 
+def test_bounces_come_back_to_the_region_that_sends() -> None:
+    # https://docs.aws.amazon.com/ses/latest/dg/mail-from.html
+    readme = (FOLDER / "README.md").read_text()
+    (back,) = set(re.findall(r"`10 feedback-smtp\.([a-z0-9-]+)\.amazonses\.com`", readme))
+    (asked,) = set(re.findall(r"aws sesv2 --region ([a-z0-9-]+)", readme))
+
+    assert {back, asked} == set(re.findall(r"email-smtp\.([a-z0-9-]+)\.amazonaws", readme))
+
+
 def test_the_connection_to_the_database_is_nowhere_described_as_weaker_than_it_is() -> None:
     # Production verifies the server whatever the URL says; who copies `require` believes otherwise.
     for path in TEXTS:

@@ -130,18 +130,22 @@ check_load_balancer() { # A certificate for each host, a right target group. Set
     done
 }
 
+# Sets `database_instance`, which is empty where there is none.
 check_database() { # The RDS instance of the database's security group, if there is one, is available.
-    local group answer name status
+    local group answer name status source
+    database_instance=''
     group=$(parameter DatabaseSecurityGroupId '')
     failing='the database'
-    answer=$(ask $'<instance>\tavailable' aws rds describe-db-instances --output text --query \
-        "DBInstances[?VpcSecurityGroups[?VpcSecurityGroupId=='$group']].[DBInstanceIdentifier, DBInstanceStatus]")
+    answer=$(ask $'<instance>\tavailable\tNone' aws rds describe-db-instances --output text --query \
+        "DBInstances[?VpcSecurityGroups[?VpcSecurityGroupId=='$group']].[DBInstanceIdentifier, DBInstanceStatus, ReadReplicaSourceDBInstanceIdentifier]")
     if [[ -z $answer ]]; then
         echo "No RDS instance has the security group $group: the database is not looked at"
         return
     fi
-    while read -r name status; do
+    while read -r name status source; do
+        [[ $source != None ]] || database_instance=${database_instance:-$name}
         case $status in
+            storage-full) stop "the database $name is storage-full: aws rds modify-db-instance --db-instance-identifier $name --apply-immediately --allocated-storage GIB" ;;
             available | backing-up | configuring-* | maintenance | modifying | storage-* | upgrading) ;;
             *) stop "the database $name is $status: aws rds describe-db-instances --db-instance-identifier $name" ;;
         esac

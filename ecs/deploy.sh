@@ -132,6 +132,11 @@ step "What the tasks need"
 check_secrets
 check_load_balancer
 check_database
+if [[ -n $database_instance ]]; then
+    stack alarms-database "DatabaseInstance=$database_instance"
+else
+    no_stack alarms-database
+fi
 stack routing "HttpsListenerArn=$https_listener"
 if [[ $(parameter Waf true) == true ]]; then stack waf; else no_stack waf; fi
 

@@ -482,8 +482,18 @@ class Cloud:
 
     def _rds_describe_db_instances(self, _: Mapping[str, str]) -> Any:
         group = [{"VpcSecurityGroupId": "sg-0d0"}]
-        database = {"DBInstanceIdentifier": "shop", "DBInstanceStatus": self.database}
-        return {"DBInstances": [{**database, "VpcSecurityGroups": group}] if self.database else []}
+        replica = {
+            "DBInstanceIdentifier": "a-reader",
+            "DBInstanceStatus": "available",
+            "VpcSecurityGroups": group,
+            "ReadReplicaSourceDBInstanceIdentifier": "shop",
+        }
+        database = {
+            "DBInstanceIdentifier": "shop",
+            "DBInstanceStatus": self.database,
+            "VpcSecurityGroups": group,
+        }
+        return {"DBInstances": [replica, database] if self.database else []}
 
     # -- ECS ---------------------------------------------------------------------------------------
 

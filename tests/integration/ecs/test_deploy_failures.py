@@ -512,6 +512,7 @@ def test_too_small_a_quota_is_told_with_the_command_that_raises_it(deployer: Dep
         ("target_type", "instance", "the target group's type is instance"),
         ("listeners", 0, "the load balancer has no HTTPS listener"),
         ("database", "creating", "the database shop is creating"),
+        ("database", "storage-full", "shop is storage-full: aws rds modify-db-instance"),
     ],
 )
 def test_what_the_tasks_need_is_looked_at_before_anything_is_built(
@@ -530,6 +531,21 @@ def test_a_database_that_is_not_on_rds_is_not_looked_at(deployer: Deployer) -> N
     deployer.cloud.database = None
 
     assert deployer.deploy().returncode == 0
+    assert "skincare-alarms-database" not in deployer.cloud.stacks
+
+
+def test_the_database_that_is_written_to_is_watched_while_it_is_on_rds(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    deployer.deploy()
+    watched = cloud.stacks["skincare-alarms-database"].parameters["DatabaseInstance"]
+    cloud.database = None
+
+    done = deployer.deploy()
+
+    assert done.returncode == 0, done.stderr
+    assert watched == "shop"
+    assert "skincare-alarms-database" not in cloud.stacks
 
 
 def test_an_empty_account_becomes_a_shop_with_one_command(deployer: Deployer, cloud: Cloud) -> None:

@@ -10,6 +10,7 @@ import operator
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from statistics import fmean
 from typing import Any
 
 from tests.log_lines import Line
@@ -19,6 +20,7 @@ Value = float | None
 
 STATISTICS: dict[str, Callable[[list[float]], float]] = {
     "Sum": sum,
+    "Average": fmean,
     "Maximum": max,
     "Minimum": min,
 }

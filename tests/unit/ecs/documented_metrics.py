@@ -29,6 +29,7 @@ def _sets(*combinations: str) -> Set[frozenset[str]]:
 _SUM: Final = frozenset({"Sum"})
 _SERVICE: Final = "ClusterName ServiceName"
 _BALANCER: Final = ("LoadBalancer", "AvailabilityZone LoadBalancer")
+_DATABASE: Final = _sets("DBInstanceIdentifier", "DatabaseClass", "EngineName")
 _TARGETS: Final = ("TargetGroup LoadBalancer", "TargetGroup AvailabilityZone LoadBalancer")
 
 DOCUMENTED: Final[Mapping[tuple[str, str], Documented]] = {
@@ -67,6 +68,11 @@ DOCUMENTED: Final[Mapping[tuple[str, str], Documented]] = {
     ("AWS/ApplicationELB", "HTTPCode_ELB_502_Count"): Documented(_sets(*_BALANCER), "Count", _SUM),
     ("AWS/ApplicationELB", "HTTPCode_ELB_504_Count"): Documented(_sets(*_BALANCER), "Count", _SUM),
     ("AWS/ApplicationELB", "HealthyHostCount"): Documented(_sets(*_TARGETS), "Count"),
+    # https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/rds-metrics.html
+    # https://docs.aws.amazon.com/AmazonRDS/latest/UserGuide/dimensions.html
+    ("AWS/RDS", "FreeStorageSpace"): Documented(_DATABASE, "Bytes"),
+    ("AWS/RDS", "DatabaseConnections"): Documented(_DATABASE, "Count"),
+    ("AWS/RDS", "CPUUtilization"): Documented(_DATABASE, "Percent"),
     # https://docs.aws.amazon.com/scheduler/latest/UserGuide/monitoring-cloudwatch.html
     ("AWS/Scheduler", "TargetErrorCount"): Documented(_sets("ScheduleGroup"), "Count", _SUM),
     ("AWS/Scheduler", "InvocationDroppedCount"): Documented(_sets("ScheduleGroup"), "Count", _SUM),

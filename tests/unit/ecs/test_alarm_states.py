@@ -26,6 +26,7 @@ WRONG: dict[str, Reported] = {
     "no-payments": {"PaymentsAccepted": 1},
     "api-errors": {"RequestCount": 100, "HTTPCode_Target_5XX_Count": 2},
     "schedules-failing": {"InvocationDroppedCount": 1},
+    "database-disk": {"FreeStorageSpace": 1_000_000_000},
     "worker-missing": {"DesiredTaskCount": 2, "RunningTaskCount": 1},
     "api-unhealthy": {"HealthyHostCount": 0},
 }
@@ -49,6 +50,9 @@ WELL: Reported = {
     "MoneyDisagreements": 0,
     "OpenAttemptsOver26Hours": 0,
     "SweepsFailed": 0,
+    "FreeStorageSpace": 15_000_000_000,
+    "DatabaseConnections": 200,
+    "CPUUtilization": 40,
 }
 
 

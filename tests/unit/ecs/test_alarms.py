@@ -129,6 +129,8 @@ def test_the_metrics_of_aws_are_of_our_queues_services_and_load_balancer(
         elif namespace == "AWS/ApplicationELB":
             assert dimensions["LoadBalancer"] == "app/shop/0123"
             assert dimensions.get("TargetGroup") in (None, "targetgroup/skincare-api/4567")
+        elif namespace == "AWS/RDS":
+            assert dimensions == {"DBInstanceIdentifier": "<DatabaseInstance>"}
 
 
 def test_each_metric_of_aws_has_the_dimensions_that_it_is_published_with(
@@ -243,6 +245,9 @@ def test_what_is_missing_before_the_first_service_alarms_nobody_then(
         "worker-missing",
         "api-errors",
         "api-unhealthy",
+        "database-disk",
+        "database-connections",
+        "database-cpu",
     ],
 )
 def test_each_alarm_wakes_somebody_and_says_when_it_is_over(

@@ -41,6 +41,7 @@ MEANS = {
     "elbv2 create-target-group": set(),
     "elbv2 modify-target-group": set(),
     "elbv2 create-listener": set(),
+    "rds modify-db-instance": set(),
     "ecr get-login-password": {"ecr:GetAuthorizationToken"},
     "docker push": {
         f"ecr:{action}"

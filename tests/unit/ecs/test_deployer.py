@@ -247,6 +247,19 @@ def test_a_workflow_may_read_the_code_and_uses_actions_of_one_commit(workflow: s
                 assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", step["uses"])
 
 
+@pytest.mark.parametrize("workflow", WORKFLOWS)
+def test_an_action_runs_on_the_node_that_githubs_runners_have(workflow: str) -> None:
+    # Without Node 20 since September 2026: what was made for it hangs where it takes a role.
+    # https://github.blog/changelog/2025-09-19-deprecation-of-node-20-on-github-actions-runners/
+    first = {"actions/checkout": 5, "actions/setup-python": 6}
+    first["aws-actions/configure-aws-credentials"] = 6
+    text = (ROOT / ".github" / "workflows" / f"{workflow}.yaml").read_text()
+    used = re.findall(r"uses: (\S+)@[0-9a-f]{40} # v(\d+)\.", text)
+
+    assert used
+    assert [name for name, version in used if int(version) < first[name]] == []
+
+
 def test_no_key_is_kept_anywhere() -> None:
     files = [
         *(ROOT / ".github").rglob("*.yaml"),

@@ -14,6 +14,7 @@ from ecs.template import deployed
 ROOT = Path(settings.BASE_DIR)
 DOCKERFILE = (ROOT / "docker" / "Dockerfile").read_text()
 ENTRYPOINT = (ROOT / "docker" / "entrypoint.sh").read_text()
+README = (ROOT / "ecs" / "README.md").read_text()
 GUNICORN = runpy.run_path(str(ROOT / "gunicorn.conf.py"))
 TASKS = {"api": "api", "worker": "worker", "migration": "migrate"}
 
@@ -79,3 +80,5 @@ def test_the_load_balancer_hangs_up_before_the_api_does() -> None:
     # The load balancer's idle timeout is 60 s unless somebody changed it.
     # https://docs.aws.amazon.com/elasticloadbalancing/latest/application/application-load-balancers.html
     assert GUNICORN["keepalive"] > 60
+    # Whoever brings a load balancer is told.
+    assert f"idle timeout is less than {GUNICORN['keepalive']} s " in README

@@ -16,6 +16,8 @@ is_pushed() { # TAG ANSWER_OF_A_DRY_RUN: whether the registry has it. Stops wher
 build_and_push() { # A tag never changes its image: whoever pushes second uses what is there.
     local platform=linux/amd64
     [[ $architecture == X86_64 ]] || platform=linux/arm64
+    # Its provenance would be an image of its own in the registry, which keeps fifty.
+    export BUILDX_NO_DEFAULT_ATTESTATIONS=1
     run docker build --platform "$platform" --tag "$image" --file "$here/../docker/Dockerfile" \
         --build-arg "REVISION=$(git -C "$here" rev-parse HEAD)" \
         --build-arg "CREATED=$(git -C "$here" log -1 --format=%cI)" "$here/.."

@@ -108,6 +108,17 @@ def test_a_changed_parameter_reaches_the_services_at_the_same_commit(deployer: D
         assert given["AllowedHosts"] == "kasir.shop.example"
 
 
+def test_a_release_is_one_image_of_the_fifty_that_the_registry_keeps(deployer: Deployer) -> None:
+    # With a provenance it would be three. https://docs.docker.com/build/building/variables/
+    (deployer.folder / "bin" / "docker").write_text(
+        '#!/bin/bash\necho "$1 without provenance: $BUILDX_NO_DEFAULT_ATTESTATIONS"\n'
+    )
+
+    done = deployer.deploy()
+
+    assert "build without provenance: 1\n" in done.stdout
+
+
 def test_an_image_of_the_other_architecture_has_a_tag_of_its_own(
     deployer: Deployer, cloud: Cloud
 ) -> None:

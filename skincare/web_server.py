@@ -10,6 +10,9 @@ end that answers what was taken.
 
 import json
 import os
+import resource
+import socket
+import sys
 import time
 from collections.abc import Mapping
 from typing import Any, Final
@@ -21,7 +24,7 @@ from waitress import wasyncore
 from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser, ParsingError
-from waitress.server import TcpWSGIServer
+from waitress.server import TcpWSGIServer, UnixWSGIServer
 from waitress.task import ErrorTask, Task, ThreadedTaskDispatcher, WSGITask
 from waitress.utilities import Error
 
@@ -149,7 +152,18 @@ class Refusal(BodyUnlessHead, ErrorTask):
 
 
 class Parser(HTTPRequestParser):
-    """Reads one request."""
+    """Reads one request. What follows it on its connection is read by another one."""
+
+    def __init__(self, adj: Adjustments) -> None:
+        super().__init__(adj)
+        self.begun_at = self.complete_at = time.time()
+
+    def received(self, data: bytes) -> int:
+        """Take bytes of the client; return how many are of this request."""
+        took: int = super().received(data)
+        if self.completed:
+            self.complete_at = time.time()
+        return took
 
     def parse_header(self, header_plus: bytes) -> None:
         """Raise ParsingError for what is no HTTP/1.0 or 1.1; waitress would take it for 1.0. And
@@ -175,33 +189,33 @@ class Channel(HTTPChannel):
     parser_class = Parser
     task_class = Request
     error_task_class = Refusal
-    #: When the request began that is not complete yet, and when the last one was complete.
-    _begun: float | None = None
-    _complete: float = 0.0
-
-    def received(self, data: bytes) -> bool:
-        """Take bytes of the client, in the thread that reads."""
-        if self._begun is None:
-            self._begun = time.time()
-        took: bool = super().received(data)
-        if self.request is None:
-            self._begun = None
-            self._complete = time.time()
-        return took
+    #: When the last part of an answer was ready to be sent.
+    _ready_at: float = 0.0
 
     def service(self) -> None:
         """Serve the next request, in a worker thread, unless it has waited too long for one."""
         request = self.requests[0]
-        if time.time() - self._complete > settings.WEB_QUEUE_SECONDS and not request.error:
+        if time.time() - request.complete_at > settings.WEB_QUEUE_SECONDS and not request.error:
             request.error = Overloaded("")
         super().service()
 
+    def write_soon(self, data: Any) -> int:
+        """Send a part of an answer, in a worker thread."""
+        self._ready_at = time.time()
+        took: int = super().write_soon(data)
+        return took
+
     def is_late(self, now: float) -> bool:
         """Whether the client sends its request, or reads its answer, slower than it may."""
-        if self._begun is not None:
-            return now - self._begun > settings.WEB_READ_SECONDS
-        is_answering = bool(self.total_outbufs_len) and not self.requests
-        return is_answering and now - self._complete > settings.WEB_WRITE_SECONDS
+        if self.requests:
+            return False  # it waits for us
+        if self.total_outbufs_len:
+            return now - self._ready_at > settings.WEB_WRITE_SECONDS
+        if self.request is None:
+            return False
+        # What is sent ahead is not read before the answer to what came first.
+        begun_at: float = max(self.request.begun_at, self._ready_at)
+        return now - begun_at > settings.WEB_READ_SECONDS
 
 
 class Server(TcpWSGIServer):
@@ -224,10 +238,14 @@ class Server(TcpWSGIServer):
         """Whether to wake for a connection."""
         return super().readable() and not self.task_dispatcher.are_full
 
-    def take_unwanted(self, now: float) -> None:
-        """Take connections although requests wait; nothing if there was a look just now."""
-        if now < self._next_look:
-            return
+    def look(self, now: float) -> None:
+        """Take unwanted connections if requests wait; nothing if there was a look just now."""
+        if not self.task_dispatcher.are_full:
+            self._share = 1  # the crowd is over
+        elif now >= self._next_look:
+            self._take_unwanted(now)
+
+    def _take_unwanted(self, now: float) -> None:
         self._next_look = now + FULL_LOOK_SECONDS
         for _ in range(self._share):
             held = len(self.active_channels)
@@ -260,6 +278,14 @@ class Server(TcpWSGIServer):
         )
 
 
+class UnixServer(Server):
+    """The same on a socket in the file system, as a proxy on this machine may want it."""
+
+    getsockname = UnixWSGIServer.getsockname
+    fix_addr = UnixWSGIServer.fix_addr
+    set_socket_options = UnixWSGIServer.set_socket_options
+
+
 class BufferingWorker(Worker):
     """A process of gunicorn whose requests waitress reads. gunicorn.conf.py names it."""
 
@@ -268,7 +294,7 @@ class BufferingWorker(Worker):
         connections: dict[int, wasyncore.dispatcher] = {}
         pools = Pools(self.cfg.threads)
         servers = [
-            Server(
+            (UnixServer if listening.FAMILY == socket.AF_UNIX else Server)(
                 self.wsgi,
                 map=connections,
                 _sock=listening.sock,
@@ -281,11 +307,11 @@ class BufferingWorker(Worker):
         ]
         while self.alive and self.ppid == os.getppid():
             self._turn(connections, seconds=FULL_LOOK_SECONDS if pools.are_full else 1)
-            if pools.are_full:
-                for server in servers:
-                    server.take_unwanted(time.monotonic())
+            for server in servers:
+                server.look(time.monotonic())
         for server in servers:
             server.stop_accepting()
+        self._turn(connections, seconds=0)  # what has come on connections that were just taken
         deadline = time.monotonic() + self.cfg.graceful_timeout
         while any(server.is_busy for server in servers) and time.monotonic() < deadline:
             self._turn(connections)
@@ -299,7 +325,7 @@ class BufferingWorker(Worker):
         options: dict[str, Any] = {
             "threads": self.cfg.threads,
             "backlog": self.cfg.backlog,
-            "connection_limit": self.cfg.worker_connections,
+            "connection_limit": min(self.cfg.worker_connections, _most_connections()),
             "channel_timeout": self.cfg.keepalive,
             "cleanup_interval": 1,
             "max_request_header_size": MAX_HEADER_BYTES,
@@ -318,3 +344,11 @@ class BufferingWorker(Worker):
                 "trusted_proxy_headers": {"x-forwarded-for", "x-forwarded-proto"},
             }
         return Adjustments(**options)
+
+
+def _most_connections() -> int:
+    """Return how many the process may hold: half of the descriptors that it may open. The others
+    are for PostgreSQL, SQS, and bodies that wait in files.
+    """
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return descriptors // 2 if descriptors != resource.RLIM_INFINITY else sys.maxsize

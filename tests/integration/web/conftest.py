@@ -18,13 +18,16 @@ from skincare.local.supervised import Supervised
 class Web:
     """The API, as gunicorn.conf.py serves it."""
 
-    def __init__(self, environment: dict[str, str], folder: Path, *, processes: int = 1) -> None:
+    def __init__(
+        self, environment: dict[str, str], folder: Path, *, processes: int = 1, also: str = ""
+    ) -> None:
         self.port = free_port()
         self.log = folder / "web.log"
         self.process = Supervised(
             [
                 *(sys.executable, "-m", "gunicorn", "skincare.wsgi"),
                 *("--workers", str(processes), "--bind", f"127.0.0.1:{self.port}"),
+                *(("--bind", also) if also else ()),
             ],
             name="the API",
             env=environment,
@@ -79,9 +82,9 @@ class RawClient:
 
 
 class StartWeb(Protocol):
-    """Starts another gunicorn, until the end of the module."""
+    """Starts another gunicorn, until the end of the module; `also`: what else it listens on."""
 
-    def __call__(self, *, processes: int = 1) -> Web: ...
+    def __call__(self, *, processes: int = 1, also: str = "") -> Web: ...
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +99,9 @@ def start_web(
     }
     with ExitStack() as running:
 
-        def start(*, processes: int = 1) -> Web:
+        def start(*, processes: int = 1, also: str = "") -> Web:
             folder = tmp_path_factory.mktemp("web")
-            return running.enter_context(Web(environment, folder, processes=processes))
+            return running.enter_context(Web(environment, folder, processes=processes, also=also))
 
         yield start
 

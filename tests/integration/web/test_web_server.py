@@ -2,12 +2,14 @@
 
 import json
 import os
+import resource
 import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 from uuid import uuid4
 
@@ -19,6 +21,7 @@ from waitress import wasyncore
 
 from orders.models import Order, Product
 from skincare.local.deadline import busyness, wait_until
+from skincare.local.sqs import free_port
 from skincare.web_server import Server
 from tests.integration.orders.shop import a_product
 from tests.integration.orders.together import together
@@ -104,6 +107,25 @@ def test_a_body_in_chunks_is_read_like_any_other(web: Web) -> None:
 
     assert answer.status_code == 201, answer.text
     assert Order.objects.filter(pk=answer.json()["order_id"]).exists()
+
+
+@pytest.mark.parametrize("beginning", ["\r\n", "GET /v1/products HTTP/1.1\r\nHost: 127"])
+def test_a_request_is_answered_whatever_comes_right_behind_it(
+    beginning: str, web: Web, connect: Callable[[Web], RawClient]
+) -> None:
+    client = connect(web)
+    client.send(f"{checkout_text(a_product())}{beginning}")
+
+    assert client.answer().startswith("HTTP/1.1 201 ")
+
+
+def test_a_request_that_takes_long_is_answered_although_the_next_one_is_late(
+    web: Web, connect: Callable[[Web], RawClient], locked: Product
+) -> None:
+    client = connect(web)
+    client.send(f"{checkout_text(locked)}{HEADERS_NEVER_END}")
+
+    assert client.answer().startswith("HTTP/1.1 503 ")
 
 
 @pytest.mark.parametrize("in_chunks", [False, True])
@@ -259,7 +281,7 @@ def test_connections_that_nobody_wants_are_taken_faster_and_faster() -> None:
 
         def look(at: float) -> int:
             before = len(server.active_channels)
-            server.take_unwanted(at)
+            server.look(at)
             return len(server.active_channels) - before
 
         crowd(80)
@@ -268,6 +290,13 @@ def test_connections_that_nobody_wants_are_taken_faster_and_faster() -> None:
         assert [look(at) for at in (5.0, 6.0, 7.0, 8.0)] == [16, 32, 17, 0]
         crowd(3)
         assert [look(at) for at in (9.0, 10.0)] == [1, 2]
+
+        crowd(20)
+        assert [look(at) for at in (11.0, 12.0)] == [4, 8]
+        full.are_full = False
+        look(13.0)
+        full.are_full = True
+        assert [look(at) for at in (14.0, 15.0)] == [1, 2]
 
 
 def test_a_request_that_is_being_sent_at_the_end_is_answered(
@@ -290,3 +319,64 @@ def test_a_request_that_is_being_sent_at_the_end_is_answered(
     assert "Connection: close" in head
     wait_until(lambda: not web.process.running, seconds=20, what="the end")
     assert web.process.stop() == 0
+
+
+def test_a_request_on_a_connection_that_is_taken_at_the_end_is_answered(
+    start_web: StartWeb, connect: Callable[[Web], RawClient]
+) -> None:
+    web = start_web()
+    [process] = psutil.Process(web.process.pid).children()
+    process.suspend()
+    client = connect(web)
+    client.send("GET /v1/products HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+    process.terminate()
+
+    process.resume()
+
+    assert client.answer().startswith("HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("address", ["[::1]:{port}", "unix:{folder}/web.sock"])
+def test_it_also_listens_where_a_proxy_on_this_machine_wants_it(
+    address: str, start_web: StartWeb, tmp_path: Path
+) -> None:
+    where = address.format(port=free_port(), folder=tmp_path)
+    start_web(also=where)
+
+    with ExitStack() as open_sockets:
+        if where.startswith("unix:"):
+            client = open_sockets.enter_context(socket.socket(socket.AF_UNIX))
+            client.connect(where.removeprefix("unix:"))
+        else:
+            client = socket.create_connection(("::1", int(where.rpartition(":")[2])), timeout=20)
+            open_sockets.enter_context(client)
+        client.settimeout(20)
+        client.sendall(b"GET /v1/products HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert client.recv(65_536).startswith(b"HTTP/1.1 200 ")
+
+
+@contextmanager
+def descriptors(most: int) -> Iterator[None]:
+    """What is started meanwhile may open so many files and connections."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_more_clients_than_it_has_descriptors_for_wait_to_be_accepted(
+    start_web: StartWeb, connect: Callable[[Web], RawClient]
+) -> None:
+    with descriptors(128):
+        web = start_web()
+    [process] = psutil.Process(web.process.pid).children()
+    clients = [connect(web) for _ in range(200)]
+    wait_until(lambda: "connection limit" in web.log.read_text(), seconds=10, what="the limit")
+
+    assert connections_of(process, web.port) < 64
+    for client in clients:
+        client.close()
+    assert web.get("/readyz").ok
+    assert "accept() threw" not in web.log.read_text()

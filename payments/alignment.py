@@ -88,18 +88,15 @@ def hold_contradictions(order: Order, found: Standing, payments: Sequence[Paymen
         _hold_once(order, HoldCode.SURPLUS, by_id[pk], f"paid twice: {_first(found, payments)}")
     if order.cancelled_at is not None and found.kept_rupiah > 0:
         last = max(
-            (one for one in payments if _is_in(one)), key=lambda one: one.paid_at or one.created_at
+            (one for one in payments if one.kept_rupiah),
+            key=lambda one: one.paid_at or one.created_at,
         )
         _hold_once(order, HoldCode.PAID_AFTER_CANCEL, last, "its money came after it was cancelled")
 
 
 def _first(found: Standing, payments: Sequence[Payment]) -> str:
-    first = next(one for one in payments if _is_in(one) and one.pk not in found.surplus)
+    first = next(one for one in payments if one.kept_rupiah and one.pk not in found.surplus)
     return f"payment {first.pk} has paid the order already"
-
-
-def _is_in(payment: Payment) -> bool:
-    return payment.is_paid and payment.amount_rupiah > payment.refunded_rupiah
 
 
 def _hold_once(order: Order, code: HoldCode, payment: Payment | None, reason: str) -> None:
@@ -141,7 +138,7 @@ def _close_what_is_over(
             close_hold(order, hold, how=Decision.RESOLVED, reason="the dispute was won")
         elif hold.code == HoldCode.SURPLUS and hold.refund_decided_at and not found.surplus:
             close_hold(order, hold, how=Decision.REFUND, reason="the surplus went back")
-        elif hold.payment is None or _is_in(hold.payment):
+        elif hold.payment is None or hold.payment.kept_rupiah:
             continue
         elif hold.refund_decided_at is not None:
             close_hold(order, hold, how=Decision.REFUND, reason="the money went back")

@@ -26,10 +26,10 @@ from payments.cancelling import give_up
 from payments.exceptions import AlreadyRequested, CannotDecide, NotRequested, SamePerson
 from payments.hold_codes import DECISIONS, FOUR_EYES, Decision, HoldCode
 from payments.holds import close_hold, lock_hold
-from payments.models import Acceptance, Hold, Payment
+from payments.models import Acceptance, Hold
 from payments.refunding import refund_held
 from payments.standing import standing
-from payments.status import PAID, REFUND, PaymentStatus
+from payments.status import REFUND, PaymentStatus
 from payments.transitions import Duplicate, Stale, next_status
 from skincare.events import audit
 from skincare.events.schema import new_event_id
@@ -181,7 +181,8 @@ def _check(hold: Hold, decision: Decision) -> None:
 def _why(hold: Hold, decision: Decision) -> str:
     """Return why this decision is not possible now, and what to do; "" where it is."""
     if decision is Decision.REFUND:
-        return "" if _money_in(hold.payment) else "no money of this payment is in"
+        is_in = hold.payment is not None and hold.payment.kept_rupiah > 0
+        return "" if is_in else "no money of this payment is in"
     if decision is Decision.CANCEL:
         is_out = hold.order.shipped_at is not None and hold.order.returned_at is None
         return "its goods are out: take them back first" if is_out else ""
@@ -223,15 +224,15 @@ def _take_money(order: Order, hold: Hold) -> None:
 
 def _send_back_by_hand(order: Order, hold: Hold) -> None:
     payment = hold.payment
-    if payment is None or not _money_in(payment):
+    if payment is None or payment.kept_rupiah == 0:
         return
     found = standing(order.total_rupiah, payments_of(order))
     is_surplus = hold.code == HoldCode.SURPLUS and payment.pk in found.surplus
     if is_surplus or hold.code in (HoldCode.PAID_AFTER_REFUND, HoldCode.PAID_AFTER_CANCEL):
-        kept = payment.amount_rupiah - payment.refunded_rupiah
+        most = found.surplus_rupiah if is_surplus else payment.kept_rupiah
         record_refund_by_hand(
             payment,
-            amount_rupiah=min(kept, found.surplus_rupiah) if is_surplus else kept,
+            amount_rupiah=min(payment.kept_rupiah, most),
             key=f"by-hand-{hold.pk}",
             at=timezone.now(),
         )
@@ -246,14 +247,6 @@ def _is_back(hold: Hold) -> bool:
 def _align(order: Order, hold: Hold, decision: Decision) -> None:
     event_id = new_event_id("hold", str(hold.pk), decision)
     align(order, event_id=event_id, reason=f"{hold.get_code_display()}: {decision.label}")
-
-
-def _money_in(payment: Payment | None) -> bool:
-    return (
-        payment is not None
-        and payment.status in PAID
-        and payment.amount_rupiah > payment.refunded_rupiah
-    )
 
 
 def _open_request(hold: Hold) -> Acceptance | None:

@@ -160,6 +160,11 @@ class Payment(models.Model):
         return self.status in PAID
 
     @property
+    def kept_rupiah(self) -> int:
+        """What of its money is in: nothing before it came, and when all of it went back."""
+        return self.amount_rupiah - self.refunded_rupiah if self.is_paid else 0
+
+    @property
     def charged_back_rupiah(self) -> int:
         """What chargebacks took, without what came back."""
         return max(0, self._rupiah_of(PaymentRefund.Kind.CHARGEBACK, PaymentRefund.Kind.REVERSAL))

@@ -77,16 +77,15 @@ def refund_held(hold: Hold, *, requested_by: Any, agreed_by: Any, reason: str) -
     payment = hold.payment
     if payment is None or not isinstance(provider(payment.provider), Gateway):
         return
-    left = payment.amount_rupiah - payment.refunded_rupiah
-    if left <= 0:
+    if payment.kept_rupiah == 0:
         return
-    request = _create(payment, left, reason=reason, requested_by=requested_by)
+    request = _create(payment, payment.kept_rupiah, reason=reason, requested_by=requested_by)
     _decide(request, agreed_by=agreed_by)
 
 
 def why_not_refundable(payment: Payment) -> str:
     """Return why nothing of this payment can go back now; "" where something can."""
-    if not payment.is_paid or payment.amount_rupiah <= payment.refunded_rupiah:
+    if payment.kept_rupiah == 0:
         return "no money of this payment is in"
     if not isinstance(provider(payment.provider), Gateway):
         return f"{payment.provider} has no refunds"
@@ -97,9 +96,8 @@ def check_amount(payment: Payment, amount_rupiah: int) -> None:
     """Raise `CannotDecide` where so much of the payment cannot go back."""
     if why_not := why_not_refundable(payment):
         raise CannotDecide(why_not)
-    left = payment.amount_rupiah - payment.refunded_rupiah
-    if not 0 < amount_rupiah <= left:
-        raise CannotDecide(f"it can be 1 to {left} rupiah")
+    if not 0 < amount_rupiah <= payment.kept_rupiah:
+        raise CannotDecide(f"it can be 1 to {payment.kept_rupiah} rupiah")
 
 
 def lock_request(request_id: int, *statuses: str) -> tuple[RefundRequest, Payment]:

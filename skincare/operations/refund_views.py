@@ -54,7 +54,7 @@ def refund(request: HttpRequest, payment_id: UUID) -> HttpResponse:
         "refund.html",
         title=f"Refunds of {payment.order.number}",
         payment=payment,
-        left=payment.amount_rupiah - payment.refunded_rupiah,
+        left=payment.kept_rupiah,
         why_not=refunding.why_not_refundable(payment),
         requests=requests,
         now=under_way,

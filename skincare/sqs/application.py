@@ -1,9 +1,10 @@
 """Everything that a Celery application needs to run on this transport."""
 
 from collections.abc import Mapping
+from typing import Any
 
 from celery import Celery, signals
-from click import Option
+from click import ClickException, Context, Option
 from kombu import Exchange, Queue
 
 from skincare.sqs.decoder import BareMessageAdapter
@@ -33,7 +34,7 @@ def configure(
     app.control_cls = "skincare.sqs.transport:NoRemoteControl"
     app.steps["worker"].add(Preflight)
     app.user_options["worker"].add(
-        Option(
+        _InForeground(
             ["--skip-preflight"],
             is_flag=True,
             help="Start even if the queues contradict the settings.",
@@ -68,3 +69,19 @@ def configure(
         task_publish_retry=False,  # the client tries again by itself, within the policy's times
         **delivery_settings(policy),
     )
+
+
+class _InForeground(Option):
+    """An option beside which `--detach` is refused: Celery detaches before it makes a worker, whose
+    steps could refuse it.
+    """
+
+    def handle_parse_result(
+        self, ctx: Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        if opts.get("detach"):
+            raise ClickException(
+                "In the background nobody would see the worker end, nor what it refused to start "
+                "for: leave -D (--detach) out, and let a supervisor start it."
+            )
+        return super().handle_parse_result(ctx, opts, args)

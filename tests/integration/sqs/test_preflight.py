@@ -59,6 +59,7 @@ def test_another_max_receive_count_is_refused(
         ("--purge", "leave --purge out"),
         ("--autoscale=4,1", "leave --autoscale out"),
         ("--pool-start-method=spawn", "leave --pool-start-method out"),
+        ("--detach", "leave -D (--detach) out"),
     ],
 )
 def test_an_option_that_this_transport_cannot_serve_is_refused(

@@ -1,9 +1,29 @@
 """The two tables of order events: what must be sent, and what was processed."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models.functions import Now
 
 from skincare.events.moments import EARLIEST, LATEST
+
+
+class DocumentField(models.JSONField):
+    """An event's document. PostgreSQL takes longer numbers and deeper nesting than Python: such a
+    one, which only a hand can have written, must not take away the list in which somebody would
+    find it.
+    """
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        try:
+            return super().from_db_value(value, expression, connection)
+        except (ValueError, RecursionError) as error:
+            return {"unreadable": f"{type(error).__name__}: {error}"}
+
+    def deconstruct(self) -> tuple[str, str, Any, Any]:
+        """Return Django's own field: the column is the same."""
+        name, _, arguments, options = super().deconstruct()
+        return str(name), "django.db.models.JSONField", arguments, options
 
 
 class OutboxEvent(models.Model):
@@ -15,7 +35,7 @@ class OutboxEvent(models.Model):
     event_id = models.CharField(max_length=128, unique=True)
     event_type = models.CharField(max_length=64)
     order_id = models.CharField(max_length=36)
-    payload = models.JSONField()
+    payload = DocumentField()
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     sent_at = models.DateTimeField(null=True, blank=True)
     send_attempts = models.PositiveIntegerField(default=0)
@@ -73,7 +93,7 @@ class ProcessedEvent(models.Model):
     order_id = models.CharField(max_length=36)
     payment_id = models.CharField(max_length=128, blank=True)
     status = models.CharField(max_length=16, choices=Status, default=Status.PROCESSING)
-    payload = models.JSONField()
+    payload = DocumentField()
     payload_hash = models.CharField(max_length=64)
     attempts = models.PositiveIntegerField(default=1)
     receive_count = models.PositiveIntegerField(default=1)

@@ -71,7 +71,7 @@ def event_history(event_id: str) -> EventHistory:
     row = processed or published
     if row is None:
         raise UnknownEvent(event_id)
-    document = dict(row.payload)
+    document = {"event_type": row.event_type, "order_id": row.order_id, **row.payload}
     entries = _sending(published) if published else []
     entries += _processing(processed) if processed else []
     entries += _by_hand([row for row in (published, processed) if row is not None])

@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from orders.models import Order
 from payments.models import Payment, PaymentNotification
-from skincare.events.models import ProcessedEvent
+from skincare.events.models import OutboxEvent, ProcessedEvent
 from skincare.events.schema import parse_event
 from tests.integration.operations.conftest import Letters, as_bare, failed
 from tests.integration.payments.gateways import (
@@ -143,3 +143,26 @@ def test_every_list_page_and_command_is_shown(
     for command in (["status"], ["dlq", "list"], ["event", "show", event_id], ["check_money"]):
         with suppress(SystemExit, CommandError):  # what it says of the rows is their fault
             call_command(*command, stdout=StringIO(), stderr=StringIO())
+
+
+@pytest.mark.parametrize(
+    "document",
+    [f'{{"amount_rupiah": {"9" * 5_000}}}', f'{{"a": {"[" * 3_000}{"]" * 3_000}}}'],
+    ids=["a number too long", "nesting too deep"],
+)
+@pytest.mark.parametrize("model", [OutboxEvent, ProcessedEvent])
+def test_a_document_that_python_cannot_read_takes_no_page_away(
+    model: type[models.Model], document: str, order: Order, person: Client
+) -> None:
+    table = model._meta.db_table
+    with connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {table} SET payload = %s::jsonb", [document])  # noqa: S608 our own
+    row = model._default_manager.latest("pk")
+
+    name = f"admin:events_{model._meta.model_name}"
+    for page in (
+        reverse(f"{name}_changelist"),
+        reverse(f"{name}_change", args=[row.pk]),
+        reverse("operations:event", args=[row.event_id]),  # type: ignore[attr-defined]
+    ):
+        assert person.get(page).status_code == 200

@@ -43,6 +43,8 @@ commas=${hosts//[!,]/}
 foundation=$(parameter Foundation false)
 [[ $foundation == true || -n $(parameter PrivateSubnetIds '') ]] \
     || stop "$parameters_file lacks PrivateSubnetIds (or Foundation=true, which makes them)"
+[[ $(parameter CloudFormationRoleArn '') != *-CloudFormationRole-* || -n $(parameter PermissionsBoundaryArn '') ]] \
+    || stop "$parameters_file lacks PermissionsBoundaryArn: deployer.yaml's role makes no role without it, and the stack has it as an output"
 url=${url:-https://${hosts%%,*}}
 architecture=$(parameter CpuArchitecture X86_64)
 if [[ $image == *.dkr.ecr.*/"$prefix":* ]]; then # whose tags say what they were built for, see below

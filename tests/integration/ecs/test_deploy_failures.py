@@ -343,6 +343,11 @@ def test_each_stack_is_given_each_default_as_its_template_has_it(
         ),
         ("AllowedHosts=api.shop.example\n", "", "lacks AllowedHosts"),
         ("PrivateSubnetIds=", "#PrivateSubnetIds=", "lacks PrivateSubnetIds"),
+        (
+            "VpcId=",
+            "CloudFormationRoleArn=arn:aws:iam::1:role/shop-CloudFormationRole-1\nVpcId=",
+            "lacks PermissionsBoundaryArn",
+        ),
     ],
 )
 def test_what_no_template_would_take_is_refused_before_any_call(

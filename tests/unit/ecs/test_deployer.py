@@ -198,7 +198,10 @@ def test_cloudformation_may_make_all_that_the_templates_have() -> None:
     )
 
     for schema in (json.loads(f.read_text()) for f in folder.glob("data/schemas/resources/*.json")):
-        if schema.get("typeName") not in types - {"AWS::IAM::OIDCProvider"}:
+        if schema.get("typeName") not in types - {
+            "AWS::IAM::OIDCProvider",
+            "AWS::IAM::ManagedPolicy",
+        }:
             continue
         for kind in ("create", "update", "delete", "read"):
             for action in schema.get("handlers", {}).get(kind, {}).get("permissions", []):
@@ -218,6 +221,51 @@ def test_cloudformation_makes_no_role_but_the_shops() -> None:
                     ":role/skincare-" in r or ":role/aws-service-role/" in r
                     for r in as_list(statement["Resource"])
                 )
+
+
+#: What stands for an ARN that only AWS knows, by the template that makes it.
+MADE = {
+    "registry": "arn:aws:ecr:ap-southeast-3:123456789012:repository/skincare",
+    "queues": "arn:aws:sqs:ap-southeast-3:123456789012:skincare-order-events",
+    "secrets": "arn:aws:secretsmanager:ap-southeast-3:123456789012:secret:skincare/EMAIL_URL-1",
+    "cluster": "arn:aws:logs:ap-southeast-3:123456789012:log-group:/skincare/api:log-stream:1",
+    "roles": "arn:aws:iam::123456789012:role/skincare-roles-ApiTaskRole-1",
+}
+
+
+def test_a_role_that_cloudformation_makes_may_do_no_more_than_the_shops_roles() -> None:
+    # Else whoever deploys makes a role that may do everything, and starts a task with it.
+    makes = {"CreateRole", "PutRolePolicy", "AttachRolePolicy", "PutRolePermissionsBoundary"}
+    bound = {"StringEquals": {"iam:PermissionsBoundary": "deployer.Boundary"}}
+    for statement in statements("CloudFormationRole"):
+        actions = {action.removeprefix("iam:") for action in as_list(statement["Action"])}
+        assert not actions & {"DeleteRolePermissionsBoundary", "CreatePolicyVersion"}
+        if actions & makes:
+            assert statement["Condition"] == bound
+
+
+@pytest.mark.parametrize("template", ["roles", "schedules"])
+def test_the_boundary_leaves_each_role_what_it_needs(template: str) -> None:
+    deployment = deployed(GitHubRepository="you/shop", PermissionsBoundaryArn="arn:boundary")
+    boundary = deployment.resource("deployer", "Boundary")["PolicyDocument"]["Statement"]
+
+    def fits(action: str, resource: str) -> bool:
+        arn = MADE.get(resource.split(".")[0], resource)
+        return any(
+            action in as_list(allowed["Action"])
+            and any(fnmatch(arn, pattern) for pattern in as_list(allowed["Resource"]))
+            for allowed in boundary
+        )
+
+    for role in deployment.resources("AWS::IAM::Role", template).values():
+        assert role["PermissionsBoundary"] == "arn:boundary"
+        for policy in role["Policies"]:
+            for statement in policy["PolicyDocument"]["Statement"]:
+                for action in as_list(statement["Action"]):
+                    for resource in as_list(statement["Resource"]):
+                        assert fits(action, resource), (action, resource)
+    for role in deployed().resources("AWS::IAM::Role", template).values():
+        assert "PermissionsBoundary" not in role
 
 
 # -- Workflows -------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from django.db import connection
 from orders import catalogue
 from skincare.events.models import ProcessedEvent
 from skincare.local.deadline import wait_until
+from skincare.local.sqs import free_port
 from skincare.sqs.queues import depth
 from tests.acceptance.conftest import Shop, Stage
 
@@ -29,12 +30,11 @@ class Gate:
     def __init__(self) -> None:
         self._listener: socket.socket | None = None
         self._open: list[socket.socket] = []
-        self.port = 0
+        self.port = free_port()  # no outgoing connection is given it while it is closed
         self.open()
 
     def open(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", self.port))
-        self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, args=[self._listener], daemon=True).start()
 
     def close(self) -> None:

@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 from urllib.parse import urlsplit
 
+from skincare.local.sqs import free_port
 from tests.faults.faults import ConnectionDroppedError, Fault, Forward
 from tests.faults.wire import Answer, Request, queue_name, read_answer, read_request
 
@@ -102,7 +103,8 @@ class FaultProxy:
         self._server: asyncio.Server | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy")
-        self.port = 0
+        # No outgoing connection is given it while the proxy refuses to listen.
+        self.port = free_port()
 
     # What a test uses
 
@@ -183,7 +185,6 @@ class FaultProxy:
         self._server = await asyncio.start_server(
             self._serve, "127.0.0.1", self.port, limit=_MAX_LINE_BYTES
         )
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def _stop_listening(self) -> None:
         if self._server is not None:

@@ -35,6 +35,7 @@ from skincare.events.database_sessions import (
     socket_options_in_force,
 )
 from skincare.events.models import ProcessedEvent
+from skincare.local.sqs import free_port
 from skincare.local.supervised import Supervised
 from skincare.local.unprivileged import private_folder, unprivileged_user
 from skincare.operations.deployment_checks import _limits
@@ -198,8 +199,7 @@ def pgbouncer(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         pytest.skip("NOT TESTED: no pgbouncer here (Debian: apt-get install pgbouncer)")
     wanted = connection.get_connection_params()
     host, user = wanted.get("host", ""), wanted.get("user", "")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     # It refuses to run as root, and must reach the server's socket: it runs as the server does.
     owner = unprivileged_user()
     folder = private_folder("skincare-pgbouncer-", owner)

@@ -111,10 +111,11 @@ def test_whatever_cannot_be_relied_on_is_worth_another_try(fault: str, settings:
 
 def test_a_gateway_that_does_not_listen_is_away(settings: Any) -> None:
     settings.GATEWAY_CONNECT_SECONDS = 1
-    with socket.create_server(("127.0.0.1", 0)) as closed:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
-    with pytest.raises(GatewayUnavailable, match="NewConnectionError"):
-        ask(f"http://127.0.0.1:{port}")
+        with pytest.raises(GatewayUnavailable, match="NewConnectionError"):
+            ask(f"http://127.0.0.1:{port}")
 
 
 def test_a_name_that_there_is_not_is_away() -> None:

@@ -43,6 +43,12 @@ def test_the_command_takes_less_than_a_tenth_of_a_second(steady: Station) -> Non
     assert min(steady.worker.health().cpu_seconds for _ in range(3)) < 0.1
 
 
+def stands_still(worker: Worker) -> bool:
+    """Whether the kernel has stopped every thread; it does so some time after the signal."""
+    threads = Path(f"/proc/{worker.pid}/task").glob("*/stat")
+    return all(thread.read_text().rpartition(") ")[2].startswith("T") for thread in threads)
+
+
 def test_no_file_is_unhealthy(tmp_path: Path) -> None:
     result = health(tmp_path / "nobody-writes-me")
 
@@ -77,11 +83,16 @@ def test_a_loop_that_does_not_tick_is_unhealthy(steady: Station, tmp_path: Path)
 def test_a_queue_without_answers_is_unhealthy(steady: Station, tmp_path: Path) -> None:
     """The file as it is when a queue has had a free slot and no answer for 91 seconds."""
     worker, queue = steady
-    wait_until(lambda: read_queue(steady).get("unanswered_since"), seconds=10, what="a poll")
-    report = read(worker)
-    report["queues"][queue.name]["unanswered_since"] -= 91
+    reports: list[dict[str, Any]] = []
+
+    def polls_now() -> bool:
+        reports.append(read(worker))
+        return bool(reports[-1]["queues"].get(queue.name, {}).get("unanswered_since"))
+
+    wait_until(polls_now, seconds=10, what="a poll")
+    reports[-1]["queues"][queue.name]["unanswered_since"] -= 91
     file = tmp_path / "health.json"
-    file.write_text(json.dumps(report))
+    file.write_text(json.dumps(reports[-1]))
 
     result = health(file)
 
@@ -95,6 +106,7 @@ def test_a_worker_that_stands_still_writes_nothing(steady: Station) -> None:
     worker, _ = steady
     worker.send_signal(signal.SIGSTOP)
     try:
+        wait_until(lambda: stands_still(worker), seconds=10, what="all its threads to stand still")
         before = read(worker)["last_tick"]
         health(worker.health_file)
         assert read(worker)["last_tick"] == before

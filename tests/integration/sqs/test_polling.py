@@ -205,7 +205,7 @@ def test_a_free_slot_is_polled_for_at_once(
 
     done = [entry["at"] for entry in worker.diary()]
     # One process, one message at a time: stock kombu needs a polling interval (1 s) for each.
-    assert done[-1] - done[0] < 2
+    assert done[-1] - done[0] < 2 * busyness()
 
 
 def test_slots_that_free_together_share_a_poll(
@@ -240,14 +240,15 @@ def test_no_poll_while_all_slots_are_taken(
 
 def test_an_idle_worker_sleeps(proxy: FaultProxy, queue: Queue, start_worker: Start) -> None:
     worker = start_worker(queue, long_poll=3, soft_time_limit=2, hard_time_limit=3)
-    wait_until(lambda: polls(proxy, queue), seconds=5, what="a poll")
+    # With the first one it may be busy yet to begin.
+    wait_until(lambda: len(polls(proxy, queue)) >= 2, seconds=10, what="the second poll")
     process = psutil.Process(worker.pid)
     switches, seconds = process.num_ctx_switches().voluntary, cpu_seconds(worker)
-    started = time.monotonic()
 
-    wait_until(lambda: len(polls(proxy, queue)) >= 2, seconds=10, what="the next poll")
+    wait_until(lambda: len(polls(proxy, queue)) >= 3, seconds=10, what="the next poll")
 
-    passed = time.monotonic() - started
+    second, third, *_ = polls(proxy, queue)[1:]
+    passed = third.started - second.started
     assert passed > 2, "polls are as long as the policy says"
     assert cpu_seconds(worker) - seconds < 0.02 * passed
     assert process.num_ctx_switches().voluntary - switches < 20 * passed

@@ -47,14 +47,15 @@ def test_idle_what_the_last_poll_brings_is_released(
 
 
 def test_idle_no_new_poll_is_sent(proxy: FaultProxy, queue: Queue, start_worker: Start) -> None:
-    worker = start_worker(queue)
-    wait_until(lambda: polls(proxy, queue), seconds=5, what="a poll")
+    worker = start_worker(queue, long_poll=3, soft_time_limit=2, hard_time_limit=3)
+    # The next one is not due before it has noticed; one under way to the proxy would be a new one.
+    wait_until(lambda: has_open_poll(proxy, queue), seconds=5, what="a poll in flight")
 
     stop(worker)
     wait_until(lambda: worker.stopping, seconds=2, what="the worker to notice")
     sent = len(polls(proxy, queue))
 
-    assert worker.wait_exit(seconds=5) == 0
+    assert worker.wait_exit(seconds=8) == 0
     assert len(polls(proxy, queue)) == sent
 
 

@@ -82,9 +82,12 @@ class RawClient:
 
 
 class StartWeb(Protocol):
-    """Starts another gunicorn, until the end of the module; `also`: what else it listens on."""
+    """Starts another gunicorn, until the end of the module.
 
-    def __call__(self, *, processes: int = 1, also: str = "") -> Web: ...
+    also: what else it listens on. patient: no deadline ends what the test looks at.
+    """
+
+    def __call__(self, *, processes: int = 1, also: str = "", patient: bool = False) -> Web: ...
 
 
 @pytest.fixture(scope="module")
@@ -99,9 +102,10 @@ def start_web(
     }
     with ExitStack() as running:
 
-        def start(*, processes: int = 1, also: str = "") -> Web:
+        def start(*, processes: int = 1, also: str = "", patient: bool = False) -> Web:
             folder = tmp_path_factory.mktemp("web")
-            return running.enter_context(Web(environment, folder, processes=processes, also=also))
+            given = environment | ({"PATIENT": "true"} if patient else {})
+            return running.enter_context(Web(given, folder, processes=processes, also=also))
 
         yield start
 

@@ -5,7 +5,6 @@ import os
 import resource
 import signal
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import product
@@ -20,7 +19,7 @@ import requests
 from waitress import wasyncore
 
 from orders.models import Order, Product
-from skincare.local.deadline import busyness, wait_until
+from skincare.local.deadline import wait_until
 from skincare.local.sqs import free_port
 from skincare.web_server import Server
 from tests.integration.orders.shop import a_product
@@ -239,7 +238,8 @@ def connections_of(process: psutil.Process, port: int) -> int:
 def test_a_process_whose_requests_wait_leaves_new_connections_to_another(
     start_web: StartWeb, connect: Callable[[Web], RawClient], locked: Product
 ) -> None:
-    web = start_web(processes=2)
+    # The checkouts wait until the test ends; one that is given up ends its connection.
+    web = start_web(processes=2, patient=True)
     full, free = psutil.Process(web.process.pid).children()
     wait_until(
         lambda: min(full.num_threads(), free.num_threads()) > 6, seconds=30, what="both processes"
@@ -302,16 +302,19 @@ def test_connections_that_nobody_wants_are_taken_faster_and_faster() -> None:
 def test_a_request_that_is_being_sent_at_the_end_is_answered(
     start_web: StartWeb, connect: Callable[[Web], RawClient]
 ) -> None:
-    web = start_web()
+    web = start_web(patient=True)
     client = connect(web)
     client.send("GET /v1/products HTTP/1.1\r\nHost: 127.0.0.1\r\n")
-    assert web.get("/healthz").ok  # so the connection before it was accepted
+    with requests.Session() as kept:
 
-    os.kill(web.process.pid, signal.SIGTERM)
-    wait_until(
-        lambda: "Handling signal: term" in web.log.read_text(), seconds=20, what="the signal"
-    )
-    time.sleep(2 * busyness())  # each process looks every second whether it has to end
+        def hangs_up() -> bool:
+            answer = kept.get(web.url("/v1/products"), timeout=20)
+            return answer.headers.get("Connection") == "close"
+
+        assert not hangs_up()  # and the connection before it was accepted
+
+        os.kill(web.process.pid, signal.SIGTERM)
+        wait_until(hangs_up, seconds=20, what="its process to end")
     client.send("\r\n")
 
     head = client.answer().partition("\r\n\r\n")[0]

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -36,6 +37,10 @@ PROGRAM = Path(sys.prefix) / "sqs-server" / "bin" / "ministack"
 _OUTGOING = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _DRAWS = 50
 _DRAW = random.SystemRandom()  # tests that run side by side seed the other one alike
+#: Processes that run side by side, whose ids follow each other, draw from shares of their own.
+_SHARES = 64
+#: The last ports that this process found: their servers may not listen yet.
+_found: deque[int] = deque(maxlen=50)
 
 START_TRIES = 3
 """Another program may take the free port between our finding it and the server's binding it."""
@@ -129,24 +134,28 @@ def free_port(*, preferred: int = 0) -> int:
     """A TCP port of 127.0.0.1 on which nobody listens now: the preferred one, else any.
 
     Until its server listens, a second later, no outgoing connection is given it: the kernel takes
-    theirs from a range of their own. Raises OSError where none is found.
+    theirs from a range of their own; and it is hardly found once more, here or by another process
+    that asks. Raises OSError where none is found.
     """
-    drawn = (_DRAW.choice(_ports()) for _ in range(_DRAWS))
+    drawn = [port for port in _DRAW.choices(_ports(), k=_DRAWS) if port not in _found]
     for port in (preferred, *drawn) if preferred else drawn:
         with socket.socket() as listener, suppress(OSError):
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind(("127.0.0.1", port))
+            _found.append(port)
             return port
     raise OSError(f"none of {_DRAWS} ports of 127.0.0.1 is free")
 
 
 def _ports() -> range:
-    """Ports below those of outgoing connections; all where nothing is below."""
+    """This process's share of the ports below those of outgoing connections; of all where nothing
+    is below."""
     try:
         outgoing = int(_OUTGOING.read_text().split()[0])
     except OSError:  # not Linux
         outgoing = 32_768
-    return range(20_000, outgoing) if outgoing > 20_000 else range(1_024, 65_536)
+    first, end = (20_000, outgoing) if outgoing > 20_000 else (1_024, 65_536)
+    return range(first + os.getpid() % _SHARES, end, _SHARES)
 
 
 def server_environment(port: int, folder: Path) -> dict[str, str]:

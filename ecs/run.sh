@@ -45,7 +45,9 @@ group=$service
 start_task "$service" "$(output network "${group^}SecurityGroupId")" \
     "{\"containerOverrides\": [{\"name\": \"$service\", \"command\": [$command], \"environment\": [$variable]}]}" \
     || stop "ECS started no task"
+trap 'printf "\nrun: it still runs. To end it: aws ecs stop-task --cluster %s --task %s\n" "$prefix" "$task" >&2; exit 130' INT
 await_task "$task" "$service" >&2
+trap - INT
 task_log "$service" "$service" "$task" 1000
 [[ $exit_code =~ ^[0-9]+$ ]] || stop "the task ended without an exit code: $stopped"
 exit "$exit_code"

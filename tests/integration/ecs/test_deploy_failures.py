@@ -1224,3 +1224,16 @@ def test_a_one_off_command_ends_with_the_status_of_its_task(
     done = deployer.run("run.sh", str(deployer.parameters), "api", "manage", "status")
 
     assert done.returncode == 3
+
+
+def test_a_one_off_command_that_nobody_waits_for_any_more_says_how_it_is_ended(
+    deployer: Deployer, cloud: Cloud
+) -> None:
+    deployer.deploy()
+    cloud.interrupted_at = "ecs describe-tasks"
+
+    done = deployer.run("run.sh", str(deployer.parameters), "api", "manage", "reconcile")
+
+    (task,) = [arn for arn, task in cloud.tasks.items() if task.family == "skincare-api"]
+    assert done.returncode == 130
+    assert f"aws ecs stop-task --cluster skincare --task {task}" in done.stderr

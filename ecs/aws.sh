@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154
 # What deploy.sh and run.sh share: the parameters file, calls that are printed, stacks, one-off tasks.
-# Sourced by them; they set `here`, `dry_run`, `program` and `started_by`.
+# Sourced by them; they set `here`, `dry_run`, `program` and `started_by`, and may set `hidden`.
 
 # Nothing waits at a pager, what AWS throttles is tried again, and a role's credentials come from the
 # region: those of STS's global endpoint, which CLI 1 asks, are not taken in an opt-in region.
@@ -29,7 +29,8 @@ run() { # A call that changes something, or waits: printed, and made unless --dr
 ask() { # PLACEHOLDER COMMAND…: prints what the command answers, or the placeholder when --dry-run.
     local placeholder=$1
     shift
-    { printf '+'; printf ' %q' "$@"; printf '\n'; } >&3
+    # What `hidden` holds may be a password.
+    { printf '+'; printf ' %q' "${@//"${hidden:-}"/...}"; printf '\n'; } >&3
     if $dry_run; then
         printf '%s\n' "$placeholder"
     else

@@ -37,7 +37,8 @@ for argument in "$@"; do
 done
 variable=
 if [[ -n ${ENVIRONMENT:-} ]]; then
-    variable="{\"name\": $(quoted "${ENVIRONMENT%%=*}"), \"value\": $(quoted "${ENVIRONMENT#*=}")}"
+    hidden=$(quoted "${ENVIRONMENT#*=}")
+    variable="{\"name\": $(quoted "${ENVIRONMENT%%=*}"), \"value\": $hidden}"
 fi
 
 group=$service

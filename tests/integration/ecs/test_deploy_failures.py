@@ -1237,3 +1237,19 @@ def test_a_one_off_command_that_nobody_waits_for_any_more_says_how_it_is_ended(
     (task,) = [arn for arn, task in cloud.tasks.items() if task.family == "skincare-api"]
     assert done.returncode == 130
     assert f"aws ecs stop-task --cluster skincare --task {task}" in done.stderr
+
+
+def test_a_one_off_commands_variable_is_not_printed(deployer: Deployer) -> None:
+    # The first hour's sixth step hands a password over so.
+    deployer.deploy()
+
+    done = deployer.run(
+        *("run.sh", str(deployer.parameters), "api", "manage", "createsuperuser"),
+        ENVIRONMENT='DJANGO_SUPERUSER_PASSWORD=a "b" \\c$',
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert r'"value": "a \"b\" \\c$"' in deployer.made("ecs run-task")[-1]
+    assert "DJANGO_SUPERUSER_PASSWORD" in done.stderr
+    assert "c$" not in done.stdout + done.stderr
+    assert "c\\$" not in done.stdout + done.stderr

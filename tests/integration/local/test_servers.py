@@ -148,9 +148,20 @@ def test_a_committed_row_survives_a_restart(server: PostgresServer, crash: bool)
             connection.execute("DROP TABLE kept")
 
 
+def others(connection: psycopg.Connection[Any]) -> int:
+    """How many other sessions the server has."""
+    found = connection.execute(
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    )
+    return int(found.fetchall()[0][0])
+
+
 def test_terminate_backends_cuts_every_client(server: PostgresServer) -> None:
-    first, second = (psycopg.connect(server.url) for _ in range(2))
+    first, second = (psycopg.connect(server.url, autocommit=True) for _ in range(2))
     with first, second:
+        # What an earlier test has closed is there for a moment.
+        wait_until(lambda: others(first) == 1, seconds=10, what="no sessions but these two")
         assert server.terminate_backends() == 2
         for connection in (first, second):
             with pytest.raises(psycopg.OperationalError):

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import structlog
 from django.conf import settings
+from gunicorn.config import Config
 from gunicorn.workers.base import Worker
 from waitress import wasyncore
 from waitress.adjustments import Adjustments
@@ -48,6 +49,11 @@ FULL_LOOK_SECONDS: Final = 0.01
 MOST_TAKEN: Final = 64
 #: Bytes of all headers of a request, as the load balancer allows a little more.
 MAX_HEADER_BYTES: Final = 32 * 1024
+#: gunicorn's options that it leaves to its workers, and why this one does not act by them.
+REFUSED_OPTIONS: Final[Mapping[str, str]] = {
+    "certfile": "Requests would be read in the clear: leave --certfile out, TLS ends before here.",
+    "max_requests": "No process ends after so many requests: leave --max-requests out.",
+}
 
 
 class Overloaded(Error):
@@ -288,6 +294,13 @@ class UnixServer(Server):
 
 class BufferingWorker(Worker):
     """A process of gunicorn whose requests waitress reads. gunicorn.conf.py names it."""
+
+    @classmethod
+    def check_config(cls, cfg: Config, _log: Any) -> None:
+        """End with a sentence, before any process is made, where an option would do nothing."""
+        for option, sentence in REFUSED_OPTIONS.items():
+            if getattr(cfg, option):
+                raise SystemExit(sentence)
 
     def run(self) -> None:
         """Serve until SIGTERM, then answer what was taken."""

@@ -5,6 +5,8 @@ import os
 import resource
 import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import product
@@ -19,7 +21,7 @@ import requests
 from waitress import wasyncore
 
 from orders.models import Order, Product
-from skincare.local.deadline import wait_until
+from skincare.local.deadline import busyness, wait_until
 from skincare.local.sqs import free_port
 from skincare.web_server import Server
 from tests.integration.orders.shop import a_product
@@ -383,3 +385,36 @@ def test_more_clients_than_it_has_descriptors_for_wait_to_be_accepted(
         client.close()
     assert web.get("/readyz").ok
     assert "accept() threw" not in web.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ("--certfile={certificate}", "leave --certfile out"),
+        ("--max-requests=1000", "leave --max-requests out"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(
+    option: str, sentence: str, tmp_path: Path
+) -> None:
+    certificate = tmp_path / "certificate.pem"
+    certificate.touch()
+    ended = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "gunicorn",
+            "skincare.wsgi",
+            option.format(certificate=certificate),
+            f"--bind=127.0.0.1:{free_port()}",
+        ],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.integration.web.settings"},
+        capture_output=True,
+        text=True,
+        timeout=60 * busyness(),
+        check=False,
+    )
+
+    assert ended.returncode not in (0, None)
+    assert sentence in ended.stderr
+    assert "Traceback" not in ended.stderr

@@ -1156,6 +1156,7 @@ def calls_of_a_first_deployment(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # two deployments for each call, on a machine that may be busy
 def test_after_every_call_that_can_fail_the_next_run_finishes(tmp_path: Path) -> None:
     first = tmp_path / "first"
     first.mkdir()

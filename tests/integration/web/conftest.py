@@ -19,12 +19,20 @@ class Web:
     """The API, as gunicorn.conf.py serves it."""
 
     def __init__(
-        self, environment: dict[str, str], folder: Path, *, processes: int = 1, also: str = ""
+        self,
+        environment: dict[str, str],
+        folder: Path,
+        *,
+        processes: int = 1,
+        also: str = "",
+        descriptors: int | None = None,
     ) -> None:
+        limit = ("sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh") if descriptors else ()
         self.port = free_port()
         self.log = folder / "web.log"
         self.process = Supervised(
             [
+                *limit,
                 *(sys.executable, "-m", "gunicorn", "skincare.wsgi"),
                 *("--workers", str(processes), "--bind", f"127.0.0.1:{self.port}"),
                 *(("--bind", also) if also else ()),
@@ -84,10 +92,18 @@ class RawClient:
 class StartWeb(Protocol):
     """Starts another gunicorn, until the end of the module.
 
-    also: what else it listens on. patient: no deadline ends what the test looks at.
+    also: what else it listens on. descriptors: how many files and connections each of its processes
+    may open. patient: no deadline ends what the test looks at.
     """
 
-    def __call__(self, *, processes: int = 1, also: str = "", patient: bool = False) -> Web: ...
+    def __call__(
+        self,
+        *,
+        processes: int = 1,
+        also: str = "",
+        descriptors: int | None = None,
+        patient: bool = False,
+    ) -> Web: ...
 
 
 @pytest.fixture(scope="module")
@@ -102,10 +118,10 @@ def start_web(
     }
     with ExitStack() as running:
 
-        def start(*, processes: int = 1, also: str = "", patient: bool = False) -> Web:
+        def start(*, patient: bool = False, **how: Any) -> Web:
             folder = tmp_path_factory.mktemp("web")
             given = environment | ({"PATIENT": "true"} if patient else {})
-            return running.enter_context(Web(given, folder, processes=processes, also=also))
+            return running.enter_context(Web(given, folder, **how))
 
         yield start
 

@@ -2,13 +2,12 @@
 
 import json
 import os
-import resource
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -360,22 +359,10 @@ def test_it_also_listens_where_a_proxy_on_this_machine_wants_it(
         assert client.recv(65_536).startswith(b"HTTP/1.1 200 ")
 
 
-@contextmanager
-def descriptors(most: int) -> Iterator[None]:
-    """What is started meanwhile may open so many files and connections."""
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
 def test_more_clients_than_it_has_descriptors_for_wait_to_be_accepted(
     start_web: StartWeb, connect: Callable[[Web], RawClient]
 ) -> None:
-    with descriptors(128):
-        web = start_web()
+    web = start_web(descriptors=128)
     [process] = psutil.Process(web.process.pid).children()
     clients = [connect(web) for _ in range(200)]
     wait_until(lambda: "connection limit" in web.log.read_text(), seconds=10, what="the limit")

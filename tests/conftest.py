@@ -5,6 +5,7 @@ the latter no test can reach an account at AWS: the credentials are replaced.
 """
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,6 +33,9 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("patient")
 go_past_proxies()
+# What a shell starts in the background ignores this one, and so would all that tests send it to.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 if not os.environ.get("SQS_ENDPOINT_URL"):
     os.environ.pop("AWS_PROFILE", None)
     os.environ.update(CLIENT_ENVIRONMENT)

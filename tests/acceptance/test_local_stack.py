@@ -22,6 +22,7 @@ from skincare.local.run import PORT
 from skincare.local.stack import PROJECT, Stack
 from skincare.local.supervised import ProgramError
 from tests.acceptance.local_run import Run, environment, started
+from tests.processes import runs
 
 # Each starts the whole shop, one twice, on a machine that may be busy.
 pytestmark = pytest.mark.timeout(900)
@@ -49,11 +50,7 @@ def stopped(run: Run) -> None:
     run.process.send_signal(signal.SIGINT)
     assert run.process.wait(timeout=40) == 0
     assert run.printed.endswith("\nStopped.\n")
-    wait_until(
-        lambda: not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in family),
-        seconds=10,
-        what="all its processes to end",
-    )
+    wait_until(lambda: not any(map(runs, family)), seconds=10, what="all its processes to end")
 
 
 @pytest.fixture

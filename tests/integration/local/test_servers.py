@@ -19,6 +19,7 @@ from skincare.local.deadline import wait_until
 from skincare.local.postgres import PostgresServer, database, reachable_binaries
 from skincare.local.sqs import CLIENT_ENVIRONMENT, SQSServer, server_environment, sqs_endpoint
 from skincare.local.unprivileged import User, private_folder, unprivileged_user
+from tests.processes import runs
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root runs servers as another user")
 
@@ -47,14 +48,6 @@ def sqs() -> Iterator[SQSServer]:
 def family(pid: int) -> list[psutil.Process]:
     process = psutil.Process(pid)
     return [process, *process.children(recursive=True)]
-
-
-def runs(process: psutil.Process) -> bool:
-    """Whether it lives; it may end between two questions about it."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def listeners(pid: int) -> list[object]:

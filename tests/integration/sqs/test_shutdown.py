@@ -13,7 +13,8 @@ from tests.faults.faults import Fault, Hang, Status
 from tests.faults.proxy import FaultProxy
 from tests.integration.sqs.calls import deletes, polls, visibility_changes
 from tests.integration.sqs.queue_pair import Queue
-from tests.integration.sqs.worker import Worker, runs
+from tests.integration.sqs.worker import Worker
+from tests.processes import runs
 
 Start = Callable[..., Worker]
 Stop = Callable[[Worker], None]

@@ -11,6 +11,7 @@ import pytest
 from skincare.local.deadline import wait_until
 from tests.integration.sqs.queue_pair import Queue
 from tests.integration.sqs.worker import POLICY, Worker
+from tests.processes import runs
 
 Start = Callable[..., Worker]
 
@@ -65,10 +66,6 @@ def test_a_thread_that_keeps_the_interpreter_costs_its_process(
     assert not psutil.pid_exists(polluted.pid) or worker.children()[0].pid != polluted.pid
 
 
-def is_alive(process: psutil.Process) -> bool:
-    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-
-
 @pytest.mark.parametrize("busy", [False, True], ids=["idle", "with a task"])
 def test_a_frozen_process_does_not_keep_a_worker_from_ending(
     busy: bool, queue: Queue, start_worker: Start
@@ -84,5 +81,5 @@ def test_a_frozen_process_does_not_keep_a_worker_from_ending(
     worker.send_signal(signal.SIGTERM)
 
     assert worker.wait_exit(seconds=POLICY["stop_timeout"]) == 0
-    assert not any(map(is_alive, children))
+    assert not any(map(runs, children))
     wait_until(lambda: queue.depth().in_flight == 0, seconds=5, what="nothing in flight")

@@ -17,6 +17,7 @@ import psutil
 from skincare.local.deadline import wait_until
 from skincare.local.supervised import Supervised
 from tests.integration.sqs.queue_pair import Queue
+from tests.processes import runs
 
 POLICY: dict[str, Any] = {
     "visibility_timeout": 16,
@@ -204,14 +205,6 @@ class Worker:
         except TimeoutError as error:
             raise TimeoutError(f"{error}\n{self._log_end()}") from None
         return self.process.stop()
-
-
-def runs(process: psutil.Process) -> bool:
-    """Whether it lives; one that has ended may stay as a zombie for a while."""
-    try:
-        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 class Station(NamedTuple):
